@@ -1,0 +1,240 @@
+#include "buffer.hpp"
+
+#include "../_driver/table.hpp"
+#include "reclaim.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// Makes what `stream` does from now on wait for the work behind `use`.
+Status order_after(const Use& use, CUstream stream) noexcept {
+    Context& context = use.stream->context();
+    if (const CUevent recorded = use.event.load(std::memory_order_relaxed)) {
+        return context.observe(cu.cuStreamWaitEvent(stream, recorded, 0));
+    }
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUevent event = nullptr;
+    if (const Status status = context.take_event(event); !status.ok()) return status;
+    Status status = context.observe(cu.cuEventRecord(event, use.stream->cu_stream()));
+    if (status.ok()) status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
+    context.give_event(event);
+    return status;
+}
+
+}  // namespace
+
+Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer) {
+    Context& context = resource.context();
+    if (stream != nullptr && &stream->context() != &context) return Reason::wrong_device;
+    const Lease<MemoryResource> lease(resource);
+    if (!lease) return Reason::closed;
+
+    CUdeviceptr pointer = 0;
+    Status status;
+    const auto make = [&] {
+        buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
+        buffer->resource_ = Ref<MemoryResource>(resource);
+        buffer->any_device_ = resource.kind() != MemoryKind::device;
+        resource.keep();
+    };
+    if (bytes == 0) {
+        make();
+        return {};
+    }
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    if (stream == nullptr) {
+        status = resource.allocate(bytes, nullptr, pointer);
+        if (status.ok()) make();
+        return status;
+    }
+    const Submission submission(*stream);
+    if (!submission.status().ok()) return submission.status();
+    status = resource.allocate(bytes, stream->cu_stream(), pointer);
+    if (!status.ok()) return status;
+    make();
+    if (!stream->is_default()) buffer->home_id_ = stream->id();
+    buffer->uses_.add(*stream, stream->id());
+    if (stream->is_default()) buffer->mark_use(*stream);
+    return {};
+}
+
+Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held) {
+    Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
+    buffer->any_device_ = true;  // whose memory it is, only the caller knows
+    buffer->held_ = held;
+    return buffer;
+}
+
+Status Buffer::close(Stream* stream) {
+    const Lease<Buffer> lease(*this);  // the last to leave destroys: perhaps this scope, perhaps a launch elsewhere
+    if (!lease) return {};
+    if (stream != nullptr) {
+        if (&stream->context() != context_) return Reason::wrong_device;
+        const Submission submission(*stream);
+        if (!submission.status().ok()) return submission.status();
+        Use* mine = &uses_.add(*stream, stream->id());
+        if (stream->is_default()) {
+            mark_use(*stream);
+        } else {
+            Use* none = nullptr;
+            free_in_.compare_exchange_strong(none, mine, std::memory_order_relaxed);
+        }
+    }
+    bool done = false;
+    lifetime_.close_unless_inner(done);
+    return done ? Status() : Status(Reason::in_use);
+}
+
+Status Buffer::add_use(Stream& stream) noexcept {
+    if (!is_reachable_from(stream.context())) {
+        leave();
+        return Reason::wrong_device;
+    }
+    uses_.add(stream, stream.id());
+    return {};
+}
+
+void Buffer::mark_use(Stream& stream) noexcept {
+    Use& use = uses_.add(stream, stream.id());
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return;  // poisoned: nothing will be freed any more
+    CUevent event = use.event.load(std::memory_order_acquire);
+    if (event == nullptr) {
+        CUevent mine = nullptr;
+        if (const Status status = context.take_event(mine); !status.ok()) return reclaim::post(status, "mark", "use of a buffer");
+        if (use.event.compare_exchange_strong(event, mine, std::memory_order_acq_rel, std::memory_order_acquire)) {
+            event = mine;
+        } else {
+            context.give_event(mine);
+        }
+    }
+    reclaim::post(context.observe(cu.cuEventRecord(event, stream.cu_stream())), "mark", "use of a buffer");
+}
+
+Status Buffer::free_in_order() {
+    // The stream to free in: the one named at close(), else the home stream; never one that is capturing, where the free
+    // would become part of the graph.
+    Use* target = free_in_.load(std::memory_order_relaxed);
+    bool captured = false;
+    uses_.for_each([&](Use& use) {
+        if (use.event.load(std::memory_order_relaxed) != nullptr) return;
+        bool capturing = false;
+        if (use.stream->is_capturing(capturing).ok() && capturing) captured = true;
+        if (target == nullptr && use.stream_id.load(std::memory_order_relaxed) == home_id_) target = &use;
+    });
+    if (captured) {
+        // Work before the capture may still run, and nothing outside the capture can wait for it now.
+        context_->retire([resource = resource_, pointer = pointer_] {
+            CUstream stream = nullptr;
+            Status status = resource->context().housekeeping_stream(stream);
+            if (status.ok()) status = resource->free_ordered(pointer, stream);
+            reclaim::post(status, "free", "buffer");
+        });
+        return {};
+    }
+    CUstream stream = nullptr;
+    if (target != nullptr) {
+        stream = target->stream->cu_stream();
+    } else if (const Status status = context_->housekeeping_stream(stream); !status.ok()) {
+        return status;
+    }
+    Status status;
+    uses_.for_each([&](Use& use) {
+        if (&use != target && status.ok()) status = order_after(use, stream);
+    });
+    return status.ok() ? resource_->free_ordered(pointer_, stream) : status;
+}
+
+Status Buffer::wait_for_uses(bool& captured) noexcept {
+    captured = false;
+    Status status;
+    uses_.for_each([&](Use& use) {
+        Context& context = use.stream->context();
+        const ContextScope scope(context);
+        if (status.ok()) status = scope.status();
+        if (!status.ok()) return;
+        if (const CUevent event = use.event.load(std::memory_order_relaxed)) {
+            status = context.observe(cu.cuEventSynchronize(event));
+            return;
+        }
+        bool capturing = false;
+        status = use.stream->is_capturing(capturing);
+        captured = captured || capturing;
+        if (status.ok() && !capturing) status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
+    });
+    return status;
+}
+
+void Buffer::destroy() noexcept {
+    const bool ours = resource_ && bytes_ != 0;
+    if ((ours || held_) && context_->may_destroy()) {
+        const ContextScope scope(*context_);
+        const reclaim::RelaxedCapture relaxed;
+        Status status = scope.status();
+        if (status.ok() && ours && resource_->is_pool()) {
+            status = free_in_order();
+        } else if (status.ok()) {
+            bool captured = false;
+            status = wait_for_uses(captured);
+            if (status.ok() && ours && captured) {
+                context_->retire([resource = resource_, pointer = pointer_] { reclaim::post(resource->free_now(pointer), "free", "buffer"); });
+            } else if (status.ok() && ours) {
+                status = resource_->free_now(pointer_);
+            }
+        }
+        reclaim::post(status, "free", "buffer");
+    }
+    if (resource_) resource_->leave();
+}
+
+Status Buffer::copy(Buffer& destination, Buffer& source, Stream& stream) noexcept {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    if (const Status status = destination.begin_use(stream); !status.ok()) return status;
+    Status status = source.begin_use(stream);
+    if (status.ok()) {
+        const ContextScope scope(stream.context());
+        status = scope.status();
+        if (status.ok() && source.bytes_ != 0) {
+            status = stream.context().observe(
+                cu.cuMemcpyAsync(destination.pointer_, source.pointer_, source.bytes_, stream.cu_stream()));
+        }
+        source.end_use(stream);
+    }
+    destination.end_use(stream);
+    return status;
+}
+
+Status Buffer::fill(std::uint32_t value, unsigned width, Stream& stream) noexcept {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    if (const Status status = begin_use(stream); !status.ok()) return status;
+    const ContextScope scope(stream.context());
+    Status status = scope.status();
+    if (status.ok() && bytes_ != 0) {
+        const std::size_t count = bytes_ / width;
+        switch (width) {
+        case 1:
+            status = cu.cuMemsetD8Async(pointer_, static_cast<unsigned char>(value), count, stream.cu_stream());
+            break;
+        case 2:
+            status = cu.cuMemsetD16Async(pointer_, static_cast<unsigned short>(value), count, stream.cu_stream());
+            break;
+        default:
+            status = cu.cuMemsetD32Async(pointer_, value, count, stream.cu_stream());
+        }
+        status = stream.context().observe(status);
+    }
+    end_use(stream);
+    return status;
+}
+
+}  // namespace ftcuda::core

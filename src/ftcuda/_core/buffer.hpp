@@ -1,0 +1,85 @@
+// A buffer: a range of memory, the stream it was allocated in, and the streams that use it.
+#pragma once
+
+#include "lifetime.hpp"
+#include "memory.hpp"
+#include "uses.hpp"
+
+namespace ftcuda::core {
+
+class Buffer final : public Shared {
+public:
+    // From `resource`, in the order of `stream`, which becomes the buffer's home. A null stream is allowed where the
+    // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
+    static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
+
+    // Memory that somebody else owns. `held`: closing waits for the submitted work, because the owner lets go then.
+    static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, bool held);
+
+    // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or managed.
+    bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
+
+    abi::CUdeviceptr pointer() const noexcept { return pointer_; }
+    std::size_t size() const noexcept { return bytes_; }
+    Context& context() const noexcept { return *context_; }
+    MemoryResource* resource() const noexcept { return resource_.get(); }
+
+    // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home stream.
+    // Idempotent. `in_use` while a view is exported.
+    Status close(Stream* stream);
+    bool is_closed() const noexcept { return lifetime_.is_closing(); }
+
+    bool enter() noexcept { return lifetime_.enter() == 0; }
+    void leave() noexcept {
+        if (Lifetime::last(lifetime_.leave())) destroy();
+    }
+
+    // Around a submission to `stream` that touches the buffer; the caller holds the submission.
+    Status begin_use(Stream& stream) noexcept {
+        if (!enter()) return Reason::closed;
+        if (stream.id() != home_id_) return add_use(stream);
+        return {};
+    }
+    void end_use(Stream& stream) noexcept {
+        if (stream.is_default()) mark_use(stream);
+        leave();
+    }
+
+    // Views of host-accessible memory, which forbid close().
+    bool enter_view() noexcept { return lifetime_.enter(Lifetime::inner) == 0; }
+    void leave_view() noexcept {
+        if (Lifetime::last(lifetime_.leave(Lifetime::inner), Lifetime::inner)) destroy();
+    }
+
+    static Status copy(Buffer& destination, Buffer& source, Stream& stream) noexcept;
+    // `width` bytes (1, 2 or 4) of `value`, repeated; the size is a multiple of it.
+    Status fill(std::uint32_t value, unsigned width, Stream& stream) noexcept;
+
+private:
+    Buffer(Context& context, abi::CUdeviceptr pointer, std::size_t bytes) noexcept
+        : context_(&context), pointer_(pointer), bytes_(bytes) {}
+    ~Buffer() override = default;
+
+    Status add_use(Stream& stream) noexcept;
+    void mark_use(Stream& stream) noexcept;
+    Status free_in_order();
+    Status wait_for_uses(bool& captured) noexcept;
+    void destroy() noexcept;
+
+    // Constant after construction.
+    Context* const context_;
+    const abi::CUdeviceptr pointer_;
+    const std::size_t bytes_;
+    Ref<MemoryResource> resource_;  // null for memory that somebody else owns
+    std::uint64_t home_id_ = 0;     // 0: no home
+    bool any_device_ = false;
+    bool held_ = false;
+
+    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it.
+    alignas(64) Lifetime lifetime_;
+    alignas(64) Uses uses_;
+    // The stream of the first close(stream), by its place in uses_. Relaxed: read only by the one who destroys.
+    std::atomic<Use*> free_in_{nullptr};
+};
+
+}  // namespace ftcuda::core

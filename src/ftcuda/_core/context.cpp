@@ -1,0 +1,129 @@
+#include "context.hpp"
+
+#include "../_driver/table.hpp"
+#include "process.hpp"
+#include "reclaim.hpp"
+#include "stream.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// Events kept for reuse in one context. More are wanted only while that many threads free at the same moment.
+constexpr std::size_t idle_events_limit = 64;
+
+std::uint64_t pack(Status status) noexcept {
+    return (std::uint64_t{static_cast<std::uint16_t>(status.entry())} << 32) | static_cast<std::uint32_t>(status.code());
+}
+
+Status unpack_poison(std::uint64_t packed) noexcept {
+    return Status(Reason::poisoned, static_cast<Entry>(packed >> 32), static_cast<CUresult>(packed & 0xffff'ffff));
+}
+
+}  // namespace
+
+Status Context::usable() const noexcept {
+    if (process::is_forked()) return Reason::forked;
+    const std::uint64_t poison = poison_.load(std::memory_order_relaxed);
+    return poison == 0 ? Status() : unpack_poison(poison);
+}
+
+void Context::remember(Status status) noexcept {
+    if (status.reason() != Reason::driver || !driver::is_sticky(status.code())) return;
+    std::uint64_t none = 0;  // the first failure is the one to name
+    poison_.compare_exchange_strong(none, pack(status), std::memory_order_relaxed);
+}
+
+bool Context::may_destroy() const noexcept {
+    return process::may_destroy() && poison_.load(std::memory_order_relaxed) == 0;
+}
+
+Status Context::take_event(CUevent& event) {
+    {
+        const Lock lock(events_mutex_);
+        if (!idle_events_.empty()) {
+            event = idle_events_.back();
+            idle_events_.pop_back();
+            return {};
+        }
+    }
+    return observe(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+}
+
+void Context::give_event(CUevent event) {
+    {
+        const Lock lock(events_mutex_);
+        if (idle_events_.size() < idle_events_limit) {
+            idle_events_.push_back(event);
+            return;
+        }
+    }
+    if (may_destroy()) reclaim::post(cu.cuEventDestroy_v2(event), "destroy", "event");
+}
+
+Status Context::default_stream(CUstream token, Stream*& stream) {
+    std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? legacy_stream_ : per_thread_stream_;
+    stream = published.load(std::memory_order_acquire);
+    if (stream != nullptr) return {};
+    Ref<Stream> mine;
+    if (const Status status = Stream::make_default(*this, token, mine); !status.ok()) return status;
+    if (published.compare_exchange_strong(stream, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        stream = mine.detach();  // kept for as long as the context, which is for ever
+    }
+    return {};
+}
+
+Status Context::housekeeping_stream(CUstream& stream) {
+    stream = housekeeping_stream_.load(std::memory_order_acquire);
+    if (stream != nullptr) return {};
+    CUstream mine = nullptr;
+    if (const Status status = observe(cu.cuStreamCreateWithPriority(&mine, CU_STREAM_NON_BLOCKING, 0)); !status.ok()) return status;
+    if (housekeeping_stream_.compare_exchange_strong(stream, mine, std::memory_order_acq_rel, std::memory_order_acquire)) {
+        stream = mine;
+        return {};
+    }
+    return observe(cu.cuStreamDestroy_v2(mine));
+}
+
+void Context::retire(std::function<void()> finish) {
+    const Lock lock(retired_mutex_);
+    retired_.push_back(std::move(finish));
+}
+
+Status Context::synchronize() {
+    const ContextScope scope(*this);
+    if (!scope.status().ok()) return scope.status();
+    // Taken before the wait: what is retired during it may belong to work that the wait does not cover.
+    std::vector<std::function<void()>> idle;
+    {
+        const Lock lock(retired_mutex_);
+        idle.swap(retired_);
+    }
+    const Status status = observe(cu.cuCtxSynchronize());
+    if (!status.ok()) {
+        const Lock lock(retired_mutex_);
+        for (auto& finish : idle) retired_.push_back(std::move(finish));
+        return status;
+    }
+    const reclaim::RelaxedCapture relaxed;
+    for (const auto& finish : idle) finish();
+    return {};
+}
+
+ContextScope::ContextScope(const Context& context) noexcept : status_(context.usable()) {
+    if (!status_.ok()) return;
+    CUcontext current = nullptr;
+    status_ = cu.cuCtxGetCurrent(&current);
+    if (!status_.ok() || current == context.cu_context()) return;
+    status_ = cu.cuCtxSetCurrent(context.cu_context());
+    if (status_.ok()) restore_ = current;
+}
+
+ContextScope::~ContextScope() {
+    if (restore_ != nullptr) reclaim::post(cu.cuCtxSetCurrent(restore_), "restore", "current context");
+}
+
+}  // namespace ftcuda::core

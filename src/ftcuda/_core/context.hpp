@@ -1,0 +1,92 @@
+// A device's primary context and what belongs to it: whether it is poisoned, idle events, default streams, and what is
+// to be freed once nothing runs. Contexts are never freed.
+#pragma once
+
+#include "device.hpp"
+#include "mutex.hpp"
+
+#include <atomic>
+#include <functional>
+#include <vector>
+
+namespace ftcuda::core {
+
+class Stream;
+
+class Context {
+public:
+    Context(Device& device, abi::CUcontext cu_context) noexcept : device_(device), cu_context_(cu_context) {}
+    Context(const Context&) = delete;
+    Context& operator=(const Context&) = delete;
+
+    Device& device() const noexcept { return device_; }
+    abi::CUcontext cu_context() const noexcept { return cu_context_; }
+
+    // Success, or why no call can work here any more: forked, or poisoned by an earlier failure.
+    Status usable() const noexcept;
+
+    // Passes `status` through; a failure after which the driver refuses everything is remembered.
+    Status observe(Status status) noexcept {
+        if (!status.ok()) remember(status);
+        return status;
+    }
+
+    // True until the context is poisoned and while the process runs: what a destructor asks before it calls the driver.
+    bool may_destroy() const noexcept;
+
+    // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back while
+    // a stream still waits for it: the wait uses the record as it was when the wait was submitted.
+    Status take_event(abi::CUevent& event) EXCLUDES(events_mutex_);
+    void give_event(abi::CUevent event) EXCLUDES(events_mutex_);
+
+    // `token` is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
+    Status default_stream(abi::CUstream token, Stream*& stream);
+
+    // A stream of our own, for frees that have no other stream to be ordered in.
+    Status housekeeping_stream(abi::CUstream& stream);
+
+    // Runs `finish` at the end of the next synchronize(). For what may only go once nothing runs and nothing is being
+    // captured: modules, whose kernels may still run, and memory that a capturing stream used.
+    void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);
+
+    // Waits for all work of the context, then finishes what was retired before the wait.
+    Status synchronize();
+
+private:
+    void remember(Status status) noexcept;
+
+    // Constant after construction.
+    Device& device_;
+    const abi::CUcontext cu_context_;
+
+    // Synchronises itself: the first sticky failure, packed; 0 while there is none. Relaxed: it guards no other data.
+    std::atomic<std::uint64_t> poison_{0};
+    // Published once each with release, read with acquire.
+    std::atomic<Stream*> legacy_stream_{nullptr};
+    std::atomic<Stream*> per_thread_stream_{nullptr};
+    std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
+
+    Mutex events_mutex_{Rank::event_pool};
+    std::vector<abi::CUevent> idle_events_ GUARDED_BY(events_mutex_);
+
+    Mutex retired_mutex_{Rank::retired};
+    std::vector<std::function<void()>> retired_ GUARDED_BY(retired_mutex_);
+};
+
+// Makes a context current for a scope. A thread that had another context current gets it back; a thread that had none
+// keeps ours, which saves the next call the switch.
+class ContextScope {
+public:
+    explicit ContextScope(const Context& context) noexcept;
+    ~ContextScope();
+    ContextScope(const ContextScope&) = delete;
+    ContextScope& operator=(const ContextScope&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    abi::CUcontext restore_ = nullptr;
+    Status status_;
+};
+
+}  // namespace ftcuda::core

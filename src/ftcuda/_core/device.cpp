@@ -1,0 +1,98 @@
+#include "device.hpp"
+
+#include "../_driver/loader.hpp"
+#include "../_driver/table.hpp"
+#include "context.hpp"
+#include "process.hpp"
+
+#include <memory>
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// Published once each with release, read with acquire: whoever sees the pointer sees the device.
+std::array<std::atomic<Device*>, Device::limit> devices{};
+
+}  // namespace
+
+Status Device::count(int& devices) noexcept {
+    if (process::is_forked()) return Reason::forked;
+    return cu.cuDeviceGetCount(&devices);
+}
+
+Status Device::get(int ordinal, Device*& device) {
+    if (process::is_forked()) return Reason::forked;
+    if (ordinal < 0 || ordinal >= limit) return Status(Reason::driver, Entry::cuDeviceGet, CUDA_ERROR_INVALID_DEVICE);
+    std::atomic<Device*>& published = devices[static_cast<std::size_t>(ordinal)];
+    device = published.load(std::memory_order_acquire);
+    if (device != nullptr) return {};
+
+    // Several threads may read the same device at once; the first to publish wins and the others throw theirs away.
+    std::unique_ptr<Device> mine(new Device);
+    if (const Status status = mine->read(ordinal); !status.ok()) return status;
+    if (published.compare_exchange_strong(device, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        device = mine.release();
+    }
+    return {};
+}
+
+Status Device::read(int ordinal) {
+    ordinal_ = ordinal;
+    if (const Status status = cu.cuDeviceGet(&cu_device_, ordinal); !status.ok()) return status;
+    char text[256] = {};
+    if (const Status status = cu.cuDeviceGetName(text, sizeof text - 1, cu_device_); !status.ok()) return status;
+    name_ = text;
+    char bus[32] = {};
+    if (const Status status = cu.cuDeviceGetPCIBusId(bus, sizeof bus - 1, cu_device_); !status.ok()) return status;
+    pci_bus_id_ = bus;
+    const Status uuid = cu.cuDeviceGetUuid_v2 ? cu.cuDeviceGetUuid_v2(&uuid_, cu_device_) : cu.cuDeviceGetUuid(&uuid_, cu_device_);
+    if (!uuid.ok()) return uuid;
+    if (const Status status = cu.cuDeviceTotalMem_v2(&total_memory_, cu_device_); !status.ok()) return status;
+    for (int number = 1; number < attribute_limit; ++number) {
+        // Numbers unknown to this driver are refused with INVALID_VALUE and stay 0.
+        int value = 0;
+        if (cu.cuDeviceGetAttribute(&value, number, cu_device_).ok()) attributes_[static_cast<std::size_t>(number)] = value;
+    }
+    return {};
+}
+
+Status Device::context(Context*& context) {
+    if (process::is_forked()) return Reason::forked;
+    context = context_.load(std::memory_order_acquire);
+    if (context != nullptr) return {};
+
+    // First use from many threads: every one of them may retain, since the driver counts; all but one release again.
+    // No lock, because retaining may block for long.
+    CUcontext cu_context = nullptr;
+    if (const Status status = cu.cuDevicePrimaryCtxRetain(&cu_context, cu_device_); !status.ok()) return status;
+    std::unique_ptr<Context> mine(new Context(*this, cu_context));
+    if (context_.compare_exchange_strong(context, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        context = mine.release();
+        return {};
+    }
+    return cu.cuDevicePrimaryCtxRelease_v2(cu_device_);
+}
+
+int Device::compute_capability() const noexcept {
+    return 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+}
+
+bool Device::has_memory_pools() const noexcept {
+    return attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0 && cu.cuMemAllocFromPoolAsync && cu.cuMemFreeAsync;
+}
+
+bool Device::has_host_pools() const noexcept {
+    return has_memory_pools() && attribute(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED) != 0;
+}
+
+bool Device::has_managed_pools() const noexcept {
+    // Managed pools came with CUDA 13.0 and have no attribute of their own.
+    return has_memory_pools() && driver::loaded_driver().version >= 13000 &&
+           attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
+}
+
+}  // namespace ftcuda::core

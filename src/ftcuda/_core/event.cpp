@@ -1,0 +1,57 @@
+#include "event.hpp"
+
+#include "../_driver/table.hpp"
+#include "reclaim.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+Status Event::create(Context& context, unsigned flags, Ref<Event>& event) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUevent cu_event = nullptr;
+    if (const Status status = context.observe(cu.cuEventCreate(&cu_event, flags)); !status.ok()) return status;
+    event = Ref<Event>::adopt(new Event(context, cu_event, flags));
+    return {};
+}
+
+void Event::destroy() noexcept {
+    if (!context_->may_destroy()) return;
+    const reclaim::RelaxedCapture relaxed;
+    reclaim::post(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
+}
+
+Status Event::synchronize() noexcept {
+    const Lease<Event> lease(*this);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    return context_->observe(cu.cuEventSynchronize(cu_event_));
+}
+
+Status Event::query(bool& done) noexcept {
+    const Lease<Event> lease(*this);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    const Status status = cu.cuEventQuery(cu_event_);
+    done = status.ok();
+    return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {
+    if (&start.context() != &end.context()) return Reason::wrong_device;
+    const Lease<Event> start_lease(start);
+    if (!start_lease) return Reason::closed;
+    const Lease<Event> end_lease(end);
+    if (!end_lease) return Reason::closed;
+    const ContextScope scope(start.context());
+    if (!scope.status().ok()) return scope.status();
+    return start.context().observe(cu.cuEventElapsedTime(&milliseconds, start.cu_event(), end.cu_event()));
+}
+
+}  // namespace ftcuda::core

@@ -1,0 +1,127 @@
+#include "kernel.hpp"
+
+#include "../_driver/table.hpp"
+#include "reclaim.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kernel>& kernel, std::string& log) {
+    Ref<Kernel> made = Ref<Kernel>::adopt(new Kernel(std::move(name), Ref<Module>(module)));
+    for (auto& allowed : made->shared_allowed_) allowed.store(shared_without_asking, std::memory_order_relaxed);
+    CUfunction cu_function = nullptr;
+    if (const Status status = module.function(context, made->name_.c_str(), cu_function, log); !status.ok()) return status;
+    made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
+    made->has_layout_ = parameter_layout(module.image(), made->name_, made->layout_);
+    if (!made->has_layout_) made->ask_for_layout(cu_function);
+    kernel = std::move(made);
+    return {};
+}
+
+Status Kernel::wrap(Context& context, CUfunction cu_function, Ref<Kernel>& kernel) {
+    Ref<Kernel> made = Ref<Kernel>::adopt(new Kernel("", Ref<Module>()));
+    for (auto& allowed : made->shared_allowed_) allowed.store(shared_without_asking, std::memory_order_relaxed);
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
+    made->ask_for_layout(cu_function);
+    kernel = std::move(made);
+    return {};
+}
+
+void Kernel::ask_for_layout(CUfunction cu_function) {
+    if (!cu.cuFuncGetParamInfo) return;
+    // There is no count before CUDA 13.2: the first index past the end is refused.
+    for (std::size_t index = 0;; ++index) {
+        std::size_t offset = 0;
+        std::size_t size = 0;
+        if (!cu.cuFuncGetParamInfo(cu_function, index, &offset, &size).ok()) break;
+        layout_.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size), ParameterKind::unknown});
+    }
+    layout_.offsets_known = true;
+    has_layout_ = true;
+}
+
+Status Kernel::find_function(Context& context, CUfunction& cu_function) noexcept {
+    if (!module_) return Reason::wrong_device;  // a foreign function belongs to the one device it was loaded on
+    std::string log;
+    const Status status = module_->function(context, name_.c_str(), cu_function, log);
+    if (status.ok()) {
+        functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
+    }
+    return status;
+}
+
+Status Kernel::raise_dynamic_shared(Context& context, CUfunction cu_function, std::size_t bytes) noexcept {
+    const Status status =
+        context.observe(cu.cuFuncSetAttribute(cu_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)));
+    if (!status.ok()) return status;
+    // Two threads may have told the driver two sizes, and its last writer wins: the allowance promises only what holds in
+    // either order, so the larger one tells the driver once more before it is published.
+    std::atomic<std::uint32_t>& allowed = shared_allowed_[static_cast<std::size_t>(context.device().ordinal())];
+    std::uint32_t seen = allowed.load(std::memory_order_relaxed);
+    while (seen < bytes && !allowed.compare_exchange_weak(seen, static_cast<std::uint32_t>(bytes), std::memory_order_relaxed)) {
+    }
+    const int largest = static_cast<int>(allowed.load(std::memory_order_relaxed));
+    return context.observe(cu.cuFuncSetAttribute(cu_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, largest));
+}
+
+Status Kernel::get_attribute(Context& context, int attribute, int& value) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuFuncGetAttribute(&value, attribute, cu_function));
+}
+
+Status Kernel::set_attribute(Context& context, int attribute, int value) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuFuncSetAttribute(cu_function, attribute, value));
+}
+
+Status Kernel::max_active_blocks(Context& context, int block_size, std::size_t shared_bytes, int& blocks) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, cu_function, block_size, shared_bytes));
+}
+
+Status Kernel::max_potential_block_size(Context& context, std::size_t shared_bytes, int block_limit, int& min_grid, int& block) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuOccupancyMaxPotentialBlockSize(&min_grid, &block, cu_function, nullptr, shared_bytes, block_limit));
+}
+
+Status Kernel::available_dynamic_shared(Context& context, int blocks, int block_size, std::size_t& bytes) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, cu_function, blocks, block_size));
+}
+
+Status Kernel::max_potential_cluster_size(Context& context, const CUlaunchConfig& config, int& size) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuOccupancyMaxPotentialClusterSize(&size, cu_function, &config));
+}
+
+Status Kernel::max_active_clusters(Context& context, const CUlaunchConfig& config, int& clusters) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(cu.cuOccupancyMaxActiveClusters(&clusters, cu_function, &config));
+}
+
+}  // namespace ftcuda::core

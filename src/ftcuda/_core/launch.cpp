@@ -1,0 +1,102 @@
+#include "launch.hpp"
+
+#include "../_driver/table.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// The submissions's uses of its buffers: all begun, or none.
+class BufferUses {
+public:
+    BufferUses(Stream& stream, Buffer* const* buffers, std::size_t count) noexcept : stream_(stream), buffers_(buffers) {
+        while (begun_ < count) {
+            status_ = buffers_[begun_]->begin_use(stream_);
+            if (!status_.ok()) return;
+            ++begun_;
+        }
+    }
+    ~BufferUses() {
+        while (begun_ != 0) buffers_[--begun_]->end_use(stream_);
+    }
+    BufferUses(const BufferUses&) = delete;
+    BufferUses& operator=(const BufferUses&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Stream& stream_;
+    Buffer* const* const buffers_;
+    std::size_t begun_ = 0;
+    Status status_;
+};
+
+Status submit(const CUlaunchConfig& config, const LaunchShape& shape, CUfunction function, void** parameters) noexcept {
+    if (cu.cuLaunchKernelEx) return cu.cuLaunchKernelEx(&config, function, parameters, nullptr);
+    // Drivers before 11.8.
+    if (shape.needs_attributes()) return Status(Reason::absent, Entry::cuLaunchKernelEx);
+    if (shape.is_cooperative()) {
+        return cu.cuLaunchCooperativeKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX,
+                                            config.blockDimY, config.blockDimZ, config.sharedMemBytes, config.hStream, parameters);
+    }
+    return cu.cuLaunchKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
+                             config.blockDimZ, config.sharedMemBytes, config.hStream, parameters, nullptr);
+}
+
+}  // namespace
+
+LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes, bool cooperative,
+                         bool programmatic_serialization) noexcept
+    : cooperative_(cooperative), cluster_(cluster != nullptr), serialization_(programmatic_serialization) {
+    const Dimensions blocks = cluster != nullptr ? *cluster : Dimensions{};
+    config_.gridDimX = grid.x * blocks.x;
+    config_.gridDimY = grid.y * blocks.y;
+    config_.gridDimZ = grid.z * blocks.z;
+    config_.blockDimX = block.x;
+    config_.blockDimY = block.y;
+    config_.blockDimZ = block.z;
+    config_.sharedMemBytes = shared_bytes;
+    config_.attrs = attributes_.data();
+    CUlaunchAttribute attribute{};
+    if (cluster != nullptr) {
+        attribute.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION;
+        attribute.value.clusterDim.x = cluster->x;
+        attribute.value.clusterDim.y = cluster->y;
+        attribute.value.clusterDim.z = cluster->z;
+        add(attribute);
+    }
+    attribute = {};
+    if (cooperative) {
+        attribute.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE;
+        attribute.value.cooperative = 1;
+        add(attribute);
+    }
+    attribute = {};
+    if (programmatic_serialization) {
+        attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
+        attribute.value.programmaticStreamSerializationAllowed = 1;
+        add(attribute);
+    }
+}
+
+Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
+              std::size_t buffer_count) noexcept {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    const BufferUses uses(stream, buffers, buffer_count);
+    if (!uses.status().ok()) return uses.status();
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction function = nullptr;
+    if (const Status status = kernel.function(context, function); !status.ok()) return status;
+    CUlaunchConfig config = shape.config();
+    config.hStream = stream.cu_stream();
+    if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok()) return status;
+    return context.observe(submit(config, shape, function, parameters));
+}
+
+}  // namespace ftcuda::core

@@ -1,0 +1,152 @@
+// Leases: who is inside a closable handle, and who destroys it. Nobody ever blocks.
+//
+// One 64-bit word per handle:
+//
+//   bit 0        closing: set once by close(), never cleared
+//   bit 1        exclusive: submissions by other threads must wait (streams only, see stream.hpp)
+//   bits 2..31   inner leases: submissions to a stream, exported views of a buffer
+//   bits 32..63  leases
+//
+//   state                    enter()     leave()             close()
+//   open                     counts      uncounts            sets closing; the caller destroys if nobody is inside
+//   closing, n > 1 inside    refused     uncounts            does nothing
+//   closing, 1 inside        refused     uncounts, destroys  does nothing
+//   closing, nobody inside   refused     cannot happen       does nothing
+//
+// enter() is a compare-exchange loop on purpose. With a plain fetch_add a late enter() lifts a dead word from "closing,
+// nobody" to "closing, one" and its own leave() destroys the handle a second time.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace ftcuda::core {
+
+class Lifetime {
+public:
+    using Word = std::uint64_t;
+    static constexpr Word closing = 1;
+    static constexpr Word exclusive = 2;
+    static constexpr Word inner = 4;
+    static constexpr Word inner_leases = 0xffff'fffc;
+    static constexpr Word lease = Word{1} << 32;
+
+    // Takes one `unit` unless a bit of `refused_by` is set. Returns those bits: 0 means inside.
+    // Acquire: sees everything written before the handle was published or an exclusive section ended.
+    Word enter(Word unit = lease, Word refused_by = closing) noexcept {
+        Word seen = word_.load(std::memory_order_relaxed);
+        do {
+            if ((seen & refused_by) != 0) return seen & refused_by;
+        } while (!word_.compare_exchange_weak(seen, seen + unit, std::memory_order_acquire, std::memory_order_relaxed));
+        return 0;
+    }
+
+    // Gives one `unit` back; the word as it was before. Release: what was done inside happens before the destruction.
+    // Acquire: the destroyer sees what the others did inside.
+    Word leave(Word unit = lease) noexcept { return word_.fetch_sub(unit, std::memory_order_acq_rel); }
+
+    // True if the one who gave back `unit` from `before` was the last inside a closing handle, and so must destroy it.
+    static constexpr bool last(Word before, Word unit = lease) noexcept {
+        return (before & ~exclusive) == (unit | closing);
+    }
+
+    // True if the caller must destroy the handle: it was open and nobody is inside. Same orders as leave().
+    bool close() noexcept { return (word_.fetch_or(closing, std::memory_order_acq_rel) & ~exclusive) == 0; }
+
+    // As close(), but does nothing and returns false in `done` while an inner lease is out.
+    bool close_unless_inner(bool& done) noexcept {
+        Word seen = word_.load(std::memory_order_relaxed);
+        do {
+            done = (seen & inner_leases) == 0;
+            if (!done) return false;
+        } while (!word_.compare_exchange_weak(seen, seen | closing, std::memory_order_acq_rel, std::memory_order_relaxed));
+        return (seen & ~exclusive) == 0;
+    }
+
+    bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & closing) != 0; }
+
+    // For the exclusive section. Acquire-release: the section sees, and is seen by, the submissions around it.
+    Word begin_exclusive() noexcept { return word_.fetch_or(exclusive, std::memory_order_acq_rel); }
+    void end_exclusive() noexcept { word_.fetch_and(~exclusive, std::memory_order_acq_rel); }
+    Word look() const noexcept { return word_.load(std::memory_order_acquire); }
+
+private:
+    std::atomic<Word> word_{0};
+};
+
+// A lease on an object that has `bool enter()` and `void leave()`, for one scope. False when the object is closed.
+template <class Object>
+class Lease {
+public:
+    explicit Lease(Object& object) noexcept : object_(object.enter() ? &object : nullptr) {}
+    ~Lease() {
+        if (object_ != nullptr) object_->leave();
+    }
+    Lease(const Lease&) = delete;
+    Lease& operator=(const Lease&) = delete;
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+
+private:
+    Object* const object_;
+};
+
+// Memory of a core object, as opposed to its driver handle: counted, since uses outlive the Python object.
+class Shared {
+public:
+    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+
+    // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them.
+    void release() noexcept {
+        if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+    }
+
+protected:
+    Shared() = default;
+    virtual ~Shared() = default;
+    Shared(const Shared&) = delete;
+    Shared& operator=(const Shared&) = delete;
+
+private:
+    std::atomic<std::uint32_t> references_{1};  // the maker's
+};
+
+// One counted reference.
+template <class Object>
+class Ref {
+public:
+    Ref() noexcept = default;
+    explicit Ref(Object& object) noexcept : object_(&object) { object.retain(); }
+    static Ref adopt(Object* object) noexcept {  // takes over the maker's reference
+        Ref ref;
+        ref.object_ = object;
+        return ref;
+    }
+    Ref(const Ref& other) noexcept : object_(other.object_) {
+        if (object_ != nullptr) object_->retain();
+    }
+    Ref(Ref&& other) noexcept : object_(other.object_) { other.object_ = nullptr; }
+    Ref& operator=(Ref other) noexcept {
+        Object* const mine = object_;
+        object_ = other.object_;
+        other.object_ = mine;
+        return *this;
+    }
+    ~Ref() {
+        if (object_ != nullptr) object_->release();
+    }
+
+    explicit operator bool() const noexcept { return object_ != nullptr; }
+    Object* operator->() const noexcept { return object_; }
+    Object& operator*() const noexcept { return *object_; }
+    Object* get() const noexcept { return object_; }
+    Object* detach() noexcept {
+        Object* const mine = object_;
+        object_ = nullptr;
+        return mine;
+    }
+
+private:
+    Object* object_ = nullptr;
+};
+
+}  // namespace ftcuda::core

@@ -1,0 +1,88 @@
+#include "module.hpp"
+
+#include "../_driver/table.hpp"
+#include "process.hpp"
+#include "reclaim.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+constexpr std::size_t log_capacity = 16 * 1024;
+
+}  // namespace
+
+Ref<Module> Module::make(std::string image) {
+    return Ref<Module>::adopt(new Module(std::move(image)));
+}
+
+Module::~Module() {
+    if (!process::may_destroy()) return;
+    const Lock lock(mutex_);  // for the annotations' sake: nobody else has a reference any more
+    for (const Slot& slot : slots_) {
+        if (slot.progress != Progress::loaded) continue;
+        Context& context = *slot.context;
+        context.retire([&context, cu_module = slot.cu_module] {
+            reclaim::post(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
+        });
+    }
+}
+
+Status Module::load_image(Context& context, CUmodule& cu_module, std::string& log) {
+    std::string buffer(log_capacity, '\0');
+    int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
+    void* values[] = {buffer.data(), reinterpret_cast<void*>(log_capacity)};
+    const Status status = context.observe(cu.cuModuleLoadDataEx(&cu_module, image_.c_str(), 2, options, values));
+    if (!status.ok()) log = buffer.c_str();
+    return status;
+}
+
+Status Module::load(Context& context, CUmodule& cu_module, std::string& log) {
+    const std::size_t ordinal = static_cast<std::size_t>(context.device().ordinal());
+    {
+        const Lock lock(mutex_);
+        Slot& slot = slots_[ordinal];
+        while (slot.progress == Progress::loading) loaded_.wait(mutex_);
+        if (slot.progress == Progress::loaded) {
+            cu_module = slot.cu_module;
+            return {};
+        }
+        slot.progress = Progress::loading;
+    }
+    const Status status = load_image(context, cu_module, log);
+    {
+        const Lock lock(mutex_);
+        // After a failure the next thread tries again: it may have been memory that was short.
+        slots_[ordinal] = status.ok() ? Slot{Progress::loaded, cu_module, &context} : Slot{};
+        loaded_.notify_all();
+    }
+    return status;
+}
+
+Status Module::function(Context& context, const char* name, CUfunction& function, std::string& log) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    CUmodule cu_module = nullptr;
+    if (const Status status = load(context, cu_module, log); !status.ok()) return status;
+    const Status status = context.observe(cu.cuModuleGetFunction(&function, cu_module, name));
+    if (status.is(CUDA_ERROR_NOT_FOUND)) return Reason::not_found;
+    // With lazy loading the first launch would load the code under the context's lock and stall every other thread.
+    if (status.ok() && cu.cuFuncLoad) return context.observe(cu.cuFuncLoad(function));
+    return status;
+}
+
+Status Module::global(Context& context, const char* name, CUdeviceptr& pointer, std::size_t& bytes, std::string& log) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    CUmodule cu_module = nullptr;
+    if (const Status status = load(context, cu_module, log); !status.ok()) return status;
+    const Status status = context.observe(cu.cuModuleGetGlobal_v2(&pointer, &bytes, cu_module, name));
+    return status.is(CUDA_ERROR_NOT_FOUND) ? Status(Reason::not_found) : status;
+}
+
+}  // namespace ftcuda::core

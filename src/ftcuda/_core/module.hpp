@@ -1,0 +1,47 @@
+// A kernel image and the modules it becomes: loaded on a device at the first need, by one thread, while others wait.
+#pragma once
+
+#include "context.hpp"
+#include "lifetime.hpp"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace ftcuda::core {
+
+class Module final : public Shared {
+public:
+    // `image` is PTX text, a cubin or a fatbin.
+    static Ref<Module> make(std::string image);
+
+    const std::string& image() const noexcept { return image_; }
+
+    // With the module loaded on the context's device; `log` gets the driver's own words when loading fails.
+    Status function(Context& context, const char* name, abi::CUfunction& function, std::string& log);
+    Status global(Context& context, const char* name, abi::CUdeviceptr& pointer, std::size_t& bytes, std::string& log);
+
+private:
+    enum class Progress : unsigned char { absent, loading, loaded };
+    struct Slot {
+        Progress progress = Progress::absent;
+        abi::CUmodule cu_module = nullptr;
+        Context* context = nullptr;
+    };
+
+    explicit Module(std::string image) noexcept : image_(std::move(image)) {}
+    ~Module() override;
+
+    Status load(Context& context, abi::CUmodule& cu_module, std::string& log) EXCLUDES(mutex_);
+    Status load_image(Context& context, abi::CUmodule& cu_module, std::string& log);
+
+    // Constant after construction.
+    const std::string image_;
+
+    // Guarded by mutex_, which is not held while the driver loads: that may take seconds.
+    Mutex mutex_{Rank::module};
+    Condition loaded_;
+    std::array<Slot, Device::limit> slots_ GUARDED_BY(mutex_);
+};
+
+}  // namespace ftcuda::core

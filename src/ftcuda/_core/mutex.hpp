@@ -1,0 +1,61 @@
+// A mutex with a rank. A thread may only lock a mutex of a higher rank than those it holds; debug builds
+// (-Ddebug_locks=true) check that and abort naming both. `docs/design/locks.md` lists every mutex.
+#pragma once
+
+#include "annotations.hpp"
+
+#include <condition_variable>
+#include <mutex>
+
+namespace ftcuda::core {
+
+// Outermost first.
+enum class Rank : unsigned char {
+    module,             // which devices a module is loaded on, or being loaded on
+    exclusive_section,  // who holds a stream's exclusive section
+    event_pool,         // idle events of a context
+    retired,            // what is freed at the next synchronisation of a context
+    mailbox,            // failures of destructors
+};
+
+class FTCUDA_CAPABILITY("mutex") Mutex {
+public:
+    explicit Mutex(Rank rank) noexcept : rank_(rank) {}
+    Mutex(const Mutex&) = delete;
+    Mutex& operator=(const Mutex&) = delete;
+
+    void lock() ACQUIRE();
+    void unlock() RELEASE();
+
+private:
+    friend class Condition;
+    std::mutex mutex_;
+    const Rank rank_;
+};
+
+class FTCUDA_SCOPED_CAPABILITY Lock {
+public:
+    explicit Lock(Mutex& mutex) ACQUIRE(mutex) : mutex_(mutex) { mutex_.lock(); }
+    ~Lock() RELEASE() { mutex_.unlock(); }
+    Lock(const Lock&) = delete;
+    Lock& operator=(const Lock&) = delete;
+
+private:
+    Mutex& mutex_;
+};
+
+class Condition {
+public:
+    // Releases `mutex`, waits for notify_all or a spurious wake-up, and takes `mutex` again.
+    void wait(Mutex& mutex) REQUIRES(mutex) {
+        std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+        condition_.wait(lock);
+        lock.release();
+    }
+    void notify_all() noexcept { condition_.notify_all(); }
+
+private:
+    std::condition_variable condition_;
+};
+
+}  // namespace ftcuda::core

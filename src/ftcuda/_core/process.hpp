@@ -1,0 +1,23 @@
+// The life of the process: a forked child may not use the driver, and at exit handles are leaked on purpose.
+#pragma once
+
+#include <atomic>
+
+namespace ftcuda::core::process {
+
+enum class State : unsigned char { running, exiting, forked };
+
+// Written at exit and in a forked child, where no other thread exists; read before every driver call. Relaxed: it
+// guards no other data, and a thread that races with the exit may still make one last call, as in any program.
+extern std::atomic<State> state;
+
+// Arranges for `state` to change in forked children. Idempotent.
+void watch_forks();
+
+// From now on destructors leave driver handles alone: the driver may already be gone.
+void begin_exit() noexcept;
+
+inline bool is_forked() noexcept { return state.load(std::memory_order_relaxed) == State::forked; }
+inline bool may_destroy() noexcept { return state.load(std::memory_order_relaxed) == State::running; }
+
+}  // namespace ftcuda::core::process

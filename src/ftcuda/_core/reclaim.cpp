@@ -1,0 +1,82 @@
+#include "reclaim.hpp"
+
+#include "../_driver/table.hpp"
+#include "mutex.hpp"
+
+#include <array>
+#include <atomic>
+
+namespace ftcuda::core::reclaim {
+
+using driver::cu;
+
+namespace {
+
+constexpr std::size_t capacity = 64;
+
+class Mailbox {
+public:
+    void post(const Notice& notice) noexcept {
+        const Lock lock(mutex_);
+        if (count_ == capacity) {
+            ++dropped_;
+            return;
+        }
+        notices_[(first_ + count_) % capacity] = notice;
+        ++count_;
+        waiting_.store(count_, std::memory_order_relaxed);
+    }
+
+    bool take(Notice& notice) noexcept {
+        const Lock lock(mutex_);
+        if (count_ == 0) return false;
+        notice = notices_[first_];
+        first_ = (first_ + 1) % capacity;
+        --count_;
+        waiting_.store(count_, std::memory_order_relaxed);
+        return true;
+    }
+
+    std::size_t take_dropped() noexcept {
+        const Lock lock(mutex_);
+        const std::size_t dropped = dropped_;
+        dropped_ = 0;
+        return dropped;
+    }
+
+    bool has_mail() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
+
+private:
+    // Synchronises itself: a hint of count_, read without the lock.
+    std::atomic<std::size_t> waiting_{0};
+
+    // Guarded by mutex_.
+    Mutex mutex_{Rank::mailbox};
+    std::array<Notice, capacity> notices_ GUARDED_BY(mutex_){};
+    std::size_t first_ GUARDED_BY(mutex_) = 0;
+    std::size_t count_ GUARDED_BY(mutex_) = 0;
+    std::size_t dropped_ GUARDED_BY(mutex_) = 0;
+};
+
+Mailbox& mailbox = *new Mailbox;  // never destroyed: destructors post to it while the process exits
+
+}  // namespace
+
+void post(Status status, const char* verb, const char* object) noexcept {
+    if (!status.ok()) mailbox.post({status, verb, object});
+}
+
+bool has_mail() noexcept { return mailbox.has_mail(); }
+bool take(Notice& notice) noexcept { return mailbox.take(notice); }
+std::size_t take_dropped() noexcept { return mailbox.take_dropped(); }
+
+RelaxedCapture::RelaxedCapture() noexcept : mode_(abi::CU_STREAM_CAPTURE_MODE_RELAXED) {
+    // Cannot fail with a valid mode; on a driver in trouble the calls that follow say so themselves.
+    cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
+}
+
+RelaxedCapture::~RelaxedCapture() {
+    cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
+}
+
+}  // namespace ftcuda::core::reclaim

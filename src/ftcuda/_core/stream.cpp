@@ -1,0 +1,268 @@
+#include "stream.hpp"
+
+#include "../_driver/table.hpp"
+#include "event.hpp"
+#include "reclaim.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// Its address names the calling thread for as long as the thread lives.
+thread_local char this_thread;
+
+// Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made of
+// handles and threads, where nothing better is to be had.
+std::atomic<std::uint64_t> next_id{std::uint64_t{1} << 62};
+
+std::uint64_t id_of_address(const void* address) noexcept {
+    return (std::uint64_t{1} << 63) | reinterpret_cast<std::uintptr_t>(address);
+}
+
+}  // namespace
+
+Status Stream::create(Context& context, unsigned flags, int priority, Ref<Stream>& stream) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUstream cu_stream = nullptr;
+    Status status = context.observe(cu.cuStreamCreateWithPriority(&cu_stream, flags, priority));
+    if (!status.ok()) return status;
+    Ref<Stream> made = Ref<Stream>::adopt(new Stream(context, cu_stream, Kind::owned));
+    status = made->read_attributes();
+    if (!status.ok()) {
+        made->close();
+        return status;
+    }
+    stream = std::move(made);
+    return {};
+}
+
+Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
+    // The stream knows its context; the context knows its device only while it is current.
+    CUcontext owner = nullptr;
+    if (const Status status = cu.cuStreamGetCtx(cu_stream, &owner); !status.ok()) return status;
+    CUcontext before = nullptr;
+    if (const Status status = cu.cuCtxGetCurrent(&before); !status.ok()) return status;
+    if (const Status status = cu.cuCtxSetCurrent(owner); !status.ok()) return status;
+    CUdevice cu_device = 0;
+    const Status asked = cu.cuCtxGetDevice(&cu_device);
+    if (const Status status = cu.cuCtxSetCurrent(before); !status.ok()) return status;
+    if (!asked.ok()) return asked;
+
+    Device* device = nullptr;
+    if (const Status status = Device::get(cu_device, device); !status.ok()) return status;
+    Context* context = nullptr;
+    if (const Status status = device->context(context); !status.ok()) return status;
+    if (context->cu_context() != owner) return Reason::not_supported;  // a stream outside the primary context
+    Ref<Stream> made = Ref<Stream>::adopt(new Stream(*context, cu_stream, Kind::foreign));
+    if (const Status status = made->read_attributes(); !status.ok()) return status;
+    stream = std::move(made);
+    return {};
+}
+
+Status Stream::make_default(Context& context, CUstream token, Ref<Stream>& stream) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    Ref<Stream> made = Ref<Stream>::adopt(new Stream(context, token, Kind::default_token));
+    if (const Status status = made->read_attributes(); !status.ok()) return status;
+    stream = std::move(made);
+    return {};
+}
+
+Status Stream::read_attributes() noexcept {
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    if (const Status status = context_->observe(cu.cuStreamGetFlags(cu_stream_, &flags_)); !status.ok()) return status;
+    if (const Status status = context_->observe(cu.cuStreamGetPriority(cu_stream_, &priority_)); !status.ok()) return status;
+    if (cu_stream_ == CU_STREAM_PER_THREAD) return {};
+    if (cu.cuStreamGetId) {
+        unsigned long long id = 0;
+        if (const Status status = context_->observe(cu.cuStreamGetId(cu_stream_, &id)); !status.ok()) return status;
+        id_ = id + 1;  // ours start at 1: 0 means "ask for the calling thread"
+    } else if (kind_ == Kind::owned) {
+        id_ = next_id.fetch_add(1, std::memory_order_relaxed);
+    } else {
+        id_ = id_of_address(cu_stream_);
+    }
+    return {};
+}
+
+std::uint64_t Stream::per_thread_id() const noexcept {
+    unsigned long long id = 0;
+    const ContextScope scope(*context_);
+    if (scope.status().ok() && cu.cuStreamGetId(cu_stream_, &id).ok()) return id + 1;
+    return id_of_address(&this_thread);
+}
+
+void Stream::close() noexcept {
+    if (is_default()) return;
+    if (lifetime_.close()) destroy();
+    wake_section();  // threads that wait for a section must see that there is no stream any more
+}
+
+void Stream::destroy() noexcept {
+    if (kind_ != Kind::owned || !context_->may_destroy()) return;
+    const reclaim::RelaxedCapture relaxed;
+    reclaim::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
+}
+
+void Stream::keep() noexcept {
+    retain();
+    lifetime_.enter(Lifetime::lease, 0);  // refused by nothing: the caller is inside, so the handle still exists
+}
+
+void Stream::unkeep() noexcept {
+    leave();
+    release();
+}
+
+Status Stream::synchronize() noexcept {
+    const Lease<Stream> lease(*this);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    return context_->observe(cu.cuStreamSynchronize(cu_stream_));
+}
+
+Status Stream::query(bool& done) noexcept {
+    const Lease<Stream> lease(*this);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    const Status status = cu.cuStreamQuery(cu_stream_);
+    done = status.ok();
+    return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Stream::is_capturing(bool& capturing) const noexcept {
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    const Status asked = context_->observe(cu.cuStreamIsCapturing(cu_stream_, &status));
+    capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return asked;
+}
+
+Status Stream::record(Event& event) noexcept {
+    if (&event.context() != context_) return Reason::wrong_device;
+    const Submission submission(*this);
+    if (!submission.status().ok()) return submission.status();
+    const Lease<Event> lease(event);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    return context_->observe(cu.cuEventRecord(event.cu_event(), cu_stream_));
+}
+
+Status Stream::wait(Event& event) noexcept {
+    const Submission submission(*this);
+    if (!submission.status().ok()) return submission.status();
+    const Lease<Event> lease(event);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
+}
+
+Status Stream::wait(Stream& other) noexcept {
+    // A private event: record and wait on a shared one are two steps that another thread's record may come between.
+    CUevent event = nullptr;
+    {
+        const Submission submission(other);
+        if (!submission.status().ok()) return submission.status();
+        const ContextScope scope(other.context());
+        if (!scope.status().ok()) return scope.status();
+        if (const Status status = other.context().take_event(event); !status.ok()) return status;
+        if (const Status status = other.context().observe(cu.cuEventRecord(event, other.cu_stream_)); !status.ok()) {
+            other.context().give_event(event);
+            return status;
+        }
+    }
+    Status status;
+    {
+        const Submission submission(*this);
+        status = submission.status();
+        if (status.ok()) {
+            const ContextScope scope(*context_);
+            status = scope.status();
+            if (status.ok()) status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
+        }
+    }
+    other.context().give_event(event);
+    return status;
+}
+
+Status Stream::begin_submission() noexcept {
+    for (;;) {
+        const bool mine = section_owner_.load(std::memory_order_relaxed) == &this_thread;
+        const Lifetime::Word refused =
+            lifetime_.enter(Lifetime::inner, mine ? Lifetime::closing : Lifetime::closing | Lifetime::exclusive);
+        if (refused == 0) return {};
+        if ((refused & Lifetime::closing) != 0) return Reason::closed;
+        if (const Status status = wait_for_section(); !status.ok()) return status;
+    }
+}
+
+void Stream::end_submission() noexcept {
+    const Lifetime::Word before = lifetime_.leave(Lifetime::inner);
+    if (Lifetime::last(before, Lifetime::inner)) {
+        destroy();
+    } else if ((before & Lifetime::exclusive) != 0 && (before & Lifetime::inner_leases) == Lifetime::inner) {
+        wake_section();  // a section waits for the submissions before it, and this was the last
+    }
+}
+
+Status Stream::wait_for_section() noexcept {
+    const Lock lock(section_mutex_);
+    while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) section_changed_.wait(section_mutex_);
+    return {};
+}
+
+void Stream::wake_section() noexcept {
+    const Lock lock(section_mutex_);
+    section_changed_.notify_all();
+}
+
+Status Stream::begin_exclusive() {
+    if (!enter()) return Reason::closed;  // the section's own lease, until end_exclusive()
+    bool closed = false;
+    {
+        const Lock lock(section_mutex_);
+        if (section_owner_.load(std::memory_order_relaxed) != &this_thread) {
+            while (section_depth_ != 0 && !lifetime_.is_closing()) section_changed_.wait(section_mutex_);
+            closed = lifetime_.is_closing();
+            if (!closed) {
+                section_owner_.store(&this_thread, std::memory_order_relaxed);
+                section_depth_ = 1;
+                lifetime_.begin_exclusive();
+                while ((lifetime_.look() & Lifetime::inner_leases) != 0) section_changed_.wait(section_mutex_);
+            }
+        } else {
+            ++section_depth_;
+        }
+    }
+    if (closed) {
+        leave();
+        return Reason::closed;
+    }
+    return {};
+}
+
+bool Stream::end_exclusive() {
+    {
+        const Lock lock(section_mutex_);
+        if (section_owner_.load(std::memory_order_relaxed) != &this_thread) return false;
+        if (--section_depth_ == 0) {
+            section_owner_.store(nullptr, std::memory_order_relaxed);
+            lifetime_.end_exclusive();
+            section_changed_.notify_all();
+        }
+    }
+    leave();
+    return true;
+}
+
+}  // namespace ftcuda::core

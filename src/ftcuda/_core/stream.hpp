@@ -1,0 +1,110 @@
+// A stream: the handle, its leases, and the exclusive section.
+//
+// Submissions (launch, copy, record, wait) take an inner lease, which an exclusive section of another thread holds back;
+// everything else (sync, query, being kept by a buffer) takes an ordinary lease and never waits. States of the word: see
+// lifetime.hpp.
+#pragma once
+
+#include "context.hpp"
+#include "lifetime.hpp"
+
+namespace ftcuda::core {
+
+class Event;
+
+class Stream final : public Shared {
+public:
+    static Status create(Context& context, unsigned flags, int priority, Ref<Stream>& stream);
+    // A stream that somebody else owns and destroys.
+    static Status wrap(abi::CUstream cu_stream, Ref<Stream>& stream);
+    static Status make_default(Context& context, abi::CUstream token, Ref<Stream>& stream);
+
+    Context& context() const noexcept { return *context_; }
+    abi::CUstream cu_stream() const noexcept { return cu_stream_; }
+    unsigned flags() const noexcept { return flags_; }
+    int priority() const noexcept { return priority_; }
+
+    // The default streams are never closed, and never order a free: one of them is another stream in each thread, the
+    // other one would end captures of blocking streams.
+    bool is_default() const noexcept { return kind_ == Kind::default_token; }
+    // The driver's id, which it does not use twice; of the calling thread's own stream for the per-thread default.
+    std::uint64_t id() const noexcept { return id_ != 0 ? id_ : per_thread_id(); }
+
+    void close() noexcept;  // idempotent; without effect on a default stream
+    bool is_closed() const noexcept { return lifetime_.is_closing(); }
+
+    bool enter() noexcept { return lifetime_.enter() == 0; }
+    void leave() noexcept {
+        if (Lifetime::last(lifetime_.leave())) destroy();
+    }
+
+    // Keeps handle and memory beyond the caller's scope; the caller holds a lease or a submission.
+    void keep() noexcept;
+    void unkeep() noexcept;
+
+    Status synchronize() noexcept;
+    Status query(bool& done) noexcept;
+    Status record(Event& event) noexcept;
+    Status wait(Event& event) noexcept;
+    Status wait(Stream& other) noexcept;
+    Status is_capturing(bool& capturing) const noexcept;  // the caller holds a lease
+
+    // The exclusive section: submissions of other threads wait until it ends. Reentrant. Waits for a section of another
+    // thread and for submissions in progress.
+    Status begin_exclusive() EXCLUDES(section_mutex_);
+    // False when the calling thread is not the one that began it.
+    bool end_exclusive() EXCLUDES(section_mutex_);
+
+private:
+    friend class Submission;
+    enum class Kind : unsigned char { owned, foreign, default_token };
+
+    Stream(Context& context, abi::CUstream cu_stream, Kind kind) noexcept
+        : context_(&context), cu_stream_(cu_stream), kind_(kind) {}
+    ~Stream() override = default;
+
+    Status read_attributes() noexcept;
+    std::uint64_t per_thread_id() const noexcept;
+    void destroy() noexcept;
+    Status begin_submission() noexcept;
+    void end_submission() noexcept;
+    Status wait_for_section() noexcept EXCLUDES(section_mutex_);
+    void wake_section() noexcept EXCLUDES(section_mutex_);
+
+    // Constant after construction.
+    Context* const context_;
+    const abi::CUstream cu_stream_;
+    const Kind kind_;
+    unsigned flags_ = 0;
+    int priority_ = 0;
+    std::uint64_t id_ = 0;  // 0 for the per-thread default stream
+
+    // Synchronises itself. On a line of its own: every launch writes it.
+    alignas(64) Lifetime lifetime_;
+
+    // The thread that holds the exclusive section. Written under section_mutex_, but a thread may compare it with itself
+    // without the lock: only that thread ever stores its own token. Relaxed for the same reason.
+    std::atomic<const void*> section_owner_{nullptr};
+    Mutex section_mutex_{Rank::exclusive_section};
+    Condition section_changed_;
+    unsigned section_depth_ GUARDED_BY(section_mutex_) = 0;
+};
+
+// One submission to a stream, from before the driver call until after it.
+class Submission {
+public:
+    explicit Submission(Stream& stream) noexcept : stream_(stream), status_(stream.begin_submission()) {}
+    ~Submission() {
+        if (status_.ok()) stream_.end_submission();
+    }
+    Submission(const Submission&) = delete;
+    Submission& operator=(const Submission&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Stream& stream_;
+    const Status status_;
+};
+
+}  // namespace ftcuda::core

@@ -1,0 +1,133 @@
+#include "nvrtc.hpp"
+
+#include "library.hpp"
+
+#include <atomic>
+#include <mutex>
+
+namespace ftcuda::driver {
+
+namespace {
+
+using NvrtcProgram = struct NvrtcProgramHandle*;
+
+constexpr int nvrtc_success = 0;
+
+struct NvrtcTable {
+#define FTCUDA_NVRTC_ENTRY(name, parameters) int(*name) parameters = nullptr;
+#include "nvrtc_entry_points.def"
+#undef FTCUDA_NVRTC_ENTRY
+    const char* (*nvrtcGetErrorString)(int result) = nullptr;
+};
+
+// Release: table, path and version are complete. Pairs with the acquire in nvrtc_loaded().
+std::atomic<bool> ready{false};
+std::mutex loading;
+NvrtcTable nvrtc;
+std::string& loaded_path = *new std::string;  // never destroyed: daemon threads may read it while the process exits
+std::pair<int, int> version;
+
+const char* fill(NvrtcTable& table, const Library& library) {
+    const char* missing = nullptr;
+#define FTCUDA_NVRTC_ENTRY(name, parameters)                                    \
+    table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));       \
+    if (table.name == nullptr && missing == nullptr) missing = #name;
+#include "nvrtc_entry_points.def"
+#undef FTCUDA_NVRTC_ENTRY
+    table.nvrtcGetErrorString = reinterpret_cast<decltype(table.nvrtcGetErrorString)>(library.symbol("nvrtcGetErrorString"));
+    return table.nvrtcGetErrorString == nullptr && missing == nullptr ? "nvrtcGetErrorString" : missing;
+}
+
+// Destroys the program at the end of a compilation, however it ends.
+class Program {
+public:
+    ~Program() {
+        if (handle_ != nullptr) nvrtc.nvrtcDestroyProgram(&handle_);
+    }
+    NvrtcProgram* out() noexcept { return &handle_; }
+    NvrtcProgram get() const noexcept { return handle_; }
+
+private:
+    NvrtcProgram handle_ = nullptr;
+};
+
+bool check(int result, const char* step, Compilation& compilation) {
+    if (result == nvrtc_success) return true;
+    compilation.problem = std::string(step) + ": " + nvrtc.nvrtcGetErrorString(result);
+    return false;
+}
+
+using GetSize = int (*)(NvrtcProgram, std::size_t*);
+using GetBytes = int (*)(NvrtcProgram, char*);
+
+int read(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, std::string& bytes) {
+    std::size_t size = 0;
+    if (const int result = get_size(program, &size); result != nvrtc_success) return result;
+    bytes.resize(size);
+    return get_bytes(program, bytes.data());
+}
+
+void drop_terminator(std::string& text) {
+    while (!text.empty() && text.back() == '\0') text.pop_back();
+}
+
+}  // namespace
+
+bool load_nvrtc(const std::vector<std::string>& paths, std::string& problem) {
+    const std::lock_guard<std::mutex> lock(loading);
+    if (ready.load(std::memory_order_relaxed)) return true;
+    problem.clear();
+    for (const std::string& path : paths) {
+        std::string error;
+        const Library library = Library::open(path, error);
+        NvrtcTable table;
+        if (!library) {
+            problem += (problem.empty() ? "" : "; ") + path + ": " + error;
+        } else if (const char* missing = fill(table, library)) {
+            problem += (problem.empty() ? "" : "; ") + path + ": no function " + missing;
+        } else {
+            nvrtc = table;
+            loaded_path = path;
+            nvrtc.nvrtcVersion(&version.first, &version.second);
+            ready.store(true, std::memory_order_release);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool nvrtc_loaded() noexcept { return ready.load(std::memory_order_acquire); }
+const std::string& nvrtc_path() noexcept { return loaded_path; }
+std::pair<int, int> nvrtc_version() noexcept { return version; }
+
+bool compile(Compilation& compilation) {
+    Program program;
+    if (!check(nvrtc.nvrtcCreateProgram(program.out(), compilation.source.c_str(), compilation.name.c_str(), 0, nullptr, nullptr),
+               "nvrtcCreateProgram", compilation)) {
+        return false;
+    }
+    for (const std::string& expression : compilation.name_expressions) {
+        if (!check(nvrtc.nvrtcAddNameExpression(program.get(), expression.c_str()), "nvrtcAddNameExpression", compilation)) return false;
+    }
+    std::vector<const char*> options;
+    for (const std::string& option : compilation.options) options.push_back(option.c_str());
+    const int compiled = nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(options.size()), options.data());
+    if (!check(read(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, compilation.log), "nvrtcGetProgramLog", compilation)) {
+        return false;
+    }
+    drop_terminator(compilation.log);
+    if (!check(compiled, "nvrtcCompileProgram", compilation)) return false;
+    for (const std::string& expression : compilation.name_expressions) {
+        const char* lowered = nullptr;
+        if (!check(nvrtc.nvrtcGetLoweredName(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName", compilation)) return false;
+        compilation.lowered_names.emplace_back(lowered);
+    }
+    if (compilation.cubin) {
+        return check(read(program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, compilation.image), "nvrtcGetCUBIN", compilation);
+    }
+    if (!check(read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.image), "nvrtcGetPTX", compilation)) return false;
+    drop_terminator(compilation.image);
+    return true;
+}
+
+}  // namespace ftcuda::driver

@@ -1,0 +1,35 @@
+// NVRTC, NVIDIA's run-time compiler: loaded once from a path the caller names, then callable from any thread.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace ftcuda::driver {
+
+// Loads NVRTC from the first of `paths` that opens. Safe from any number of threads; a failure is not remembered.
+bool load_nvrtc(const std::vector<std::string>& paths, std::string& problem);
+
+bool nvrtc_loaded() noexcept;
+const std::string& nvrtc_path() noexcept;
+std::pair<int, int> nvrtc_version() noexcept;
+
+struct Compilation {
+    std::string source;
+    std::string name;
+    std::vector<std::string> options;
+    std::vector<std::string> name_expressions;
+    bool cubin = false;  // else PTX
+
+    // Results.
+    std::string problem;  // empty after success, else which step failed and NVRTC's name for it
+    std::string log;      // warnings too
+    std::string image;
+    std::vector<std::string> lowered_names;  // in the order of name_expressions
+};
+
+// True on success. Blocks for as long as NVRTC compiles; NVRTC serialises compilations by itself.
+bool compile(Compilation& compilation);
+
+}  // namespace ftcuda::driver

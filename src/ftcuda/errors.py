@@ -1,0 +1,78 @@
+"""What ftcuda raises. Every exception says what to do next, where there is something to do."""
+
+__all__ = [
+    "CUDAError",
+    "CUDAWarning",
+    "ClosedError",
+    "ContextPoisonedError",
+    "DriverNotFoundError",
+    "ForkedProcessError",
+    "NVRTCError",
+    "NotSupportedError",
+    "OutOfMemoryError",
+]
+
+
+class CUDAError(Exception):
+    """The CUDA driver refused a call or reported a failure.
+
+    Attributes
+    ----------
+    code : int
+        The driver's ``CUresult``; 0 where the failure is not the driver's.
+    name : str
+        The name of the code, for instance ``"CUDA_ERROR_INVALID_VALUE"``.
+    entry_point : str
+        The driver function that reported it, for instance ``"cuStreamSynchronize"``.
+    """
+
+    def __init__(self, message: str = "", code: int = 0, name: str = "", entry_point: str = "") -> None:
+        super().__init__(message)
+        self.code = code
+        self.name = name
+        self.entry_point = entry_point
+
+
+class OutOfMemoryError(CUDAError, MemoryError):
+    """No memory was left, also after unused memory had been collected and given back."""
+
+
+class ContextPoisonedError(CUDAError):
+    """An earlier failure ended the device's context; nothing works in it until the process is restarted.
+
+    ``entry_point``, ``code`` and ``name`` are those of the call that first reported the failure.
+    """
+
+
+class NotSupportedError(CUDAError):
+    """The device, its driver or its mode lacks a feature. The message names what would have it."""
+
+
+class NVRTCError(CUDAError):
+    """A program did not compile.
+
+    Attributes
+    ----------
+    log : str
+        What the compiler had to say.
+    """
+
+    def __init__(self, message: str = "", log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
+class ClosedError(RuntimeError):
+    """The object was closed, perhaps by another thread."""
+
+
+class DriverNotFoundError(RuntimeError):
+    """No usable driver was found. The message says where it was looked for."""
+
+
+class ForkedProcessError(RuntimeError):
+    """This process was forked from one that used CUDA. CUDA does not survive a fork; use the ``spawn`` start method."""
+
+
+class CUDAWarning(RuntimeWarning):
+    """A failure in a destructor, which had nobody to raise to."""

@@ -1,0 +1,73 @@
+// The control surface of the simulated driver: what a test may see and steer beyond the driver's ABI.
+//
+// Obtained with `dlsym(library, "ftcuda_sim_control")`. Plain C types only, so that any language can use it. Every
+// function may be called from any thread, before or after cuInit, and never blocks on simulated work except where
+// its name says so.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+extern "C" {
+
+enum FtcudaSimObject : int {
+    FTCUDA_SIM_CONTEXT,   // retained primary contexts
+    FTCUDA_SIM_STREAM,
+    FTCUDA_SIM_EVENT,
+    FTCUDA_SIM_MODULE,
+    FTCUDA_SIM_POOL,      // pools made by cuMemPoolCreate
+    FTCUDA_SIM_DEVICE_ALLOCATION,
+    FTCUDA_SIM_PINNED_ALLOCATION,
+    FTCUDA_SIM_MANAGED_ALLOCATION,
+    FTCUDA_SIM_OBJECT_KINDS,
+};
+
+enum FtcudaSimFaultAction : int {
+    FTCUDA_SIM_FAIL,      // return `value` as the status without doing anything
+    FTCUDA_SIM_HOLD,      // wait at the entry until ftcuda_sim_release(fault)
+    FTCUDA_SIM_POISON,    // do nothing, mark the current context failed with status `value`, return it
+};
+
+struct FtcudaSimFault {
+    const char* entry;         // exported symbol, for instance "cuMemAllocAsync"
+    std::uint64_t nth;         // 1 = the next matching call
+    std::uint64_t thread;      // 0 = any thread, else an id from this_thread()
+    int action;                // FtcudaSimFaultAction
+    int value;                 // CUresult for FAIL and POISON
+};
+
+struct FtcudaSimControl {
+    int version;  // 1
+
+    // Violations: what correct programs never do (stale or foreign handle, double destroy, free before last use, leak of
+    // a capture, ...). They are counted and described; the oldest 256 texts are kept.
+    std::uint64_t (*violation_count)();
+    std::size_t (*violation_text)(std::uint64_t index, char* text, std::size_t capacity);  // returns the full length
+    void (*clear_violations)();
+
+    std::uint64_t (*live)(int object);                 // FtcudaSimObject
+    std::uint64_t (*live_bytes)(int object);           // of the allocation kinds
+    std::uint64_t (*calls)(const char* entry);         // calls of an entry so far; all entries when null
+
+    // The device's clock. Held: streams accept work but run none of it until released, or stepped.
+    void (*hold)();
+    void (*release)();
+    void (*wait_idle)();                               // blocks until no released work is left
+
+    std::uint64_t (*this_thread)();
+    std::uint64_t (*add_fault)(const FtcudaSimFault* fault);  // returns an id
+    void (*release_fault)(std::uint64_t id);           // lets callers waiting in HOLD go, and removes the fault
+    std::uint64_t (*fault_hits)(std::uint64_t id);
+    std::uint64_t (*fault_waiting)(std::uint64_t id);  // threads held at this moment
+    void (*clear_faults)();
+
+    void (*limit_memory)(int device, std::uint64_t bytes);  // device memory the allocator may still hand out, for OOM tests; 0 = the whole device
+
+    // A kernel implemented on the host, for launch tests that need no PTX: a module image "ftcuda-sim-native\n<name>\n"
+    // has one kernel <name> with the registered parameter sizes, whose launches call `function` with the packed block.
+    void (*register_native)(const char* name, const std::size_t* parameter_sizes, std::size_t count,
+                            void (*function)(const void* parameters, void* user_data), void* user_data);
+};
+
+const FtcudaSimControl* ftcuda_sim_control();
+}
