@@ -88,6 +88,18 @@ Status Context::housekeeping_stream(CUstream& stream) {
     return observe(cu.cuStreamDestroy_v2(mine));
 }
 
+Status Context::memory_info(std::size_t& free, std::size_t& total) {
+    const ContextScope scope(*this);
+    if (!scope.status().ok()) return scope.status();
+    return observe(cu.cuMemGetInfo_v2(&free, &total));
+}
+
+Status Context::priority_range(int& least, int& greatest) {
+    const ContextScope scope(*this);
+    if (!scope.status().ok()) return scope.status();
+    return observe(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
+}
+
 void Context::retire(std::function<void()> finish) {
     const Lock lock(retired_mutex_);
     retired_.push_back(std::move(finish));

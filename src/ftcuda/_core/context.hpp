@@ -45,6 +45,11 @@ public:
     // A stream of our own, for frees that have no other stream to be ordered in.
     Status housekeeping_stream(abi::CUstream& stream);
 
+    Status memory_info(std::size_t& free, std::size_t& total);
+
+    // Lowest and highest priority of streams; higher priorities are smaller numbers.
+    Status priority_range(int& least, int& greatest);
+
     // Runs `finish` at the end of the next synchronize(). For what may only go once nothing runs and nothing is being
     // captured: modules, whose kernels may still run, and memory that a capturing stream used.
     void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);

@@ -40,6 +40,21 @@ Status Device::get(int ordinal, Device*& device) {
     return {};
 }
 
+Status Device::current(int& ordinal) noexcept {
+    if (process::is_forked()) return Reason::forked;
+    CUcontext cu_context = nullptr;
+    if (const Status status = cu.cuCtxGetCurrent(&cu_context); !status.ok()) return status;
+    ordinal = 0;
+    return cu_context == nullptr ? Status() : cu.cuCtxGetDevice(&ordinal);
+}
+
+Status Device::make_current() {
+    Context* context = nullptr;
+    if (const Status status = this->context(context); !status.ok()) return status;
+    if (const Status status = context->usable(); !status.ok()) return status;
+    return context->observe(cu.cuCtxSetCurrent(context->cu_context()));
+}
+
 Status Device::read(int ordinal) {
     ordinal_ = ordinal;
     if (const Status status = cu.cuDeviceGet(&cu_device_, ordinal); !status.ok()) return status;

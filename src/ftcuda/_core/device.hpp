@@ -26,6 +26,10 @@ public:
     static Status count(int& devices) noexcept;
     static Status get(int ordinal, Device*& device);
 
+    // The device whose context the calling thread has current, 0 when it has none.
+    static Status current(int& ordinal) noexcept;
+    Status make_current();
+
     // The primary context, retained at the first call and kept until the process ends: releasing it while some thread
     // still computes would end that thread's work.
     Status context(Context*& context);

@@ -14,7 +14,7 @@ Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kerne
     CUfunction cu_function = nullptr;
     if (const Status status = module.function(context, made->name_.c_str(), cu_function, log); !status.ok()) return status;
     made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
-    made->has_layout_ = parameter_layout(module.image(), made->name_, made->layout_);
+    made->has_layout_ = parameter_layout(module.signatures(), made->name_, made->layout_);
     if (!made->has_layout_) made->ask_for_layout(cu_function);
     kernel = std::move(made);
     return {};

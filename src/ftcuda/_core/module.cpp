@@ -15,8 +15,8 @@ constexpr std::size_t log_capacity = 16 * 1024;
 
 }  // namespace
 
-Ref<Module> Module::make(std::string image) {
-    return Ref<Module>::adopt(new Module(std::move(image)));
+Ref<Module> Module::make(std::string image, std::string signatures) {
+    return Ref<Module>::adopt(new Module(std::move(image), std::move(signatures)));
 }
 
 Module::~Module() {

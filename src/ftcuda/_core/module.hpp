@@ -12,10 +12,12 @@ namespace ftcuda::core {
 
 class Module final : public Shared {
 public:
-    // `image` is PTX text, a cubin or a fatbin.
-    static Ref<Module> make(std::string image);
+    // `image` is PTX text, a cubin or a fatbin. `signatures` is PTX of the same kernels, or empty: it tells the types of
+    // parameters where the image tells only sizes.
+    static Ref<Module> make(std::string image, std::string signatures);
 
     const std::string& image() const noexcept { return image_; }
+    const std::string& signatures() const noexcept { return signatures_.empty() ? image_ : signatures_; }
 
     // With the module loaded on the context's device; `log` gets the driver's own words when loading fails.
     Status function(Context& context, const char* name, abi::CUfunction& function, std::string& log);
@@ -29,7 +31,7 @@ private:
         Context* context = nullptr;
     };
 
-    explicit Module(std::string image) noexcept : image_(std::move(image)) {}
+    Module(std::string image, std::string signatures) noexcept : image_(std::move(image)), signatures_(std::move(signatures)) {}
     ~Module() override;
 
     Status load(Context& context, abi::CUmodule& cu_module, std::string& log) EXCLUDES(mutex_);
@@ -37,6 +39,7 @@ private:
 
     // Constant after construction.
     const std::string image_;
+    const std::string signatures_;
 
     // Guarded by mutex_, which is not held while the driver loads: that may take seconds.
     Mutex mutex_{Rank::module};

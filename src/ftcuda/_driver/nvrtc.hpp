@@ -26,6 +26,7 @@ struct Compilation {
     std::string problem;  // empty after success, else which step failed and NVRTC's name for it
     std::string log;      // warnings too
     std::string image;
+    std::string ptx;      // of a cubin, where the compiler also made it: it tells the types of parameters
     std::vector<std::string> lowered_names;  // in the order of name_expressions
 };
 

@@ -1,0 +1,78 @@
+"""ftcuda: a CUDA runtime for Python programs that run many threads without the GIL.
+
+Every public object may be shared by any number of threads. Importing the package touches no driver.
+"""
+
+from ftcuda._objects.buffer import Buffer
+from ftcuda._objects.device import Device, driver_info
+from ftcuda._objects.event import Event
+from ftcuda._objects.kernel import Kernel
+from ftcuda._objects.launch import LaunchConfig, launch
+from ftcuda._objects.memory import (
+    DeviceMemoryResource,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    MemoryResource,
+    PinnedMemoryResource,
+    SynchronousMemoryResource,
+)
+from ftcuda._objects.options import (
+    DeviceMemoryResourceOptions,
+    EventOptions,
+    ManagedMemoryResourceOptions,
+    PinnedMemoryResourceOptions,
+    StreamOptions,
+)
+from ftcuda._objects.program import ObjectCode, Program, nvrtc_version
+from ftcuda._objects.program_options import ProgramOptions
+from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+from ftcuda.errors import (
+    ClosedError,
+    ContextPoisonedError,
+    CUDAError,
+    CUDAWarning,
+    DriverNotFoundError,
+    ForkedProcessError,
+    NotSupportedError,
+    NVRTCError,
+    OutOfMemoryError,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "LEGACY_DEFAULT_STREAM",
+    "PER_THREAD_DEFAULT_STREAM",
+    "Buffer",
+    "CUDAError",
+    "CUDAWarning",
+    "ClosedError",
+    "ContextPoisonedError",
+    "Device",
+    "DeviceMemoryResource",
+    "DeviceMemoryResourceOptions",
+    "DriverNotFoundError",
+    "Event",
+    "EventOptions",
+    "ForkedProcessError",
+    "Kernel",
+    "LaunchConfig",
+    "LegacyPinnedMemoryResource",
+    "ManagedMemoryResource",
+    "ManagedMemoryResourceOptions",
+    "MemoryResource",
+    "NVRTCError",
+    "NotSupportedError",
+    "ObjectCode",
+    "OutOfMemoryError",
+    "PinnedMemoryResource",
+    "PinnedMemoryResourceOptions",
+    "Program",
+    "ProgramOptions",
+    "Stream",
+    "StreamOptions",
+    "SynchronousMemoryResource",
+    "driver_info",
+    "launch",
+    "nvrtc_version",
+]

@@ -1,0 +1,156 @@
+"""Packing of kernel arguments by the kernel's own parameter layout.
+
+Whatever does not fit is refused before anything is launched: the driver reads one slot for each declared parameter and checks
+nothing.
+"""
+
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
+from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
+from cpython.long cimport PyLong_CheckExact
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+cimport core.buffer as buffers
+from core.kernel cimport ParameterKind
+from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.kernel cimport Kernel, Slot
+
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+    unsigned long long PyLong_AsUnsignedLongLong(object number) except? 0xffffffffffffffff
+
+KIND_NAMES = {
+    ParameterKind.unknown: "value",
+    ParameterKind.integer: "integer",
+    ParameterKind.float32: "float32",
+    ParameterKind.float64: "float64",
+    ParameterKind.bytes: "structure",
+}
+
+
+cdef str place(Kernel kernel, Py_ssize_t index):
+    cdef Slot slot = kernel._slots[index]
+    return f"argument {index} of {kernel}, a {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
+
+
+cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1:
+    kernel._require_layout()
+    raise TypeError(f"{kernel} takes {kernel._slot_count} arguments, {given} were given")
+
+
+cdef int store_float(Kernel kernel, Py_ssize_t index, double value, char* target) except -1:
+    cdef Slot slot = kernel._slots[index]
+    cdef float narrow
+    if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.unknown and slot.size == 4:
+        narrow = <float>value
+        memcpy(target, &narrow, 4)
+    elif slot.kind == ParameterKind.float64 or slot.kind == ParameterKind.unknown and slot.size == 8:
+        memcpy(target, &value, 8)
+    else:
+        raise TypeError(f"{place(kernel, index)} cannot be a Python float; for half precision give numpy.float16")
+    return 0
+
+
+cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+    cdef Slot slot = kernel._slots[index]
+    cdef int overflow = 0
+    cdef int64_t signed_value
+    cdef uint64_t bits
+    if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.float64:
+        return store_float(kernel, index, <double>value, target)
+    if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
+        raise TypeError(f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of that size")
+    signed_value = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow == 0:
+        bits = <uint64_t>signed_value
+        if slot.size < 8:
+            if signed_value < -(<int64_t>1 << (8 * slot.size - 1)) or signed_value >= (<int64_t>1 << (8 * slot.size)):
+                overflow = 1
+    elif overflow > 0 and slot.size == 8 and value < 2**64:
+        bits = PyLong_AsUnsignedLongLong(value)
+        overflow = 0
+    if overflow != 0:
+        raise OverflowError(f"{place(kernel, index)} cannot hold {value}")
+    memcpy(target, &bits, slot.size)  # little-endian, as every host that CUDA runs on
+    return 0
+
+
+cdef int store_complex(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+    cdef Slot slot = kernel._slots[index]
+    cdef double[2] wide = [PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)]
+    cdef float[2] narrow = [<float>wide[0], <float>wide[1]]
+    if slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown or slot.size not in (8, 16):
+        raise TypeError(f"{place(kernel, index)} cannot be a Python complex, which has 8 or 16 bytes")
+    if slot.size == 8:
+        memcpy(target, narrow, 8)
+    else:
+        memcpy(target, wide, 16)
+    return 0
+
+
+cdef bint is_kind(const char* format, ParameterKind kind) noexcept:
+    """Whether the one item of a scalar's buffer format may stand for a parameter of `kind`."""
+    if kind == ParameterKind.bytes or kind == ParameterKind.unknown or format == NULL:
+        return True
+    while format[0] in b"@=<>!^":
+        format += 1
+    if format[0] == 0 or format[1] != 0:
+        return False
+    if kind == ParameterKind.integer:
+        return format[0] in b"?bBhHiIlLqQnNcP"
+    return format[0] == (b"f"[0] if kind == ParameterKind.float32 else b"d"[0])
+
+
+cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes."""
+    cdef Slot slot = kernel._slots[index]
+    cdef Py_buffer view
+    PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
+    try:
+        if view.ndim != 0 and not isinstance(value, bytes):
+            raise TypeError(f"{place(kernel, index)} cannot be an array ({type(value).__name__}); copy it to a Buffer and pass that")
+        if view.len != slot.size:
+            raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
+        if not isinstance(value, bytes) and not is_kind(view.format, slot.kind):
+            raise TypeError(f"{place(kernel, index)} cannot be {type(value).__name__}")
+        memcpy(target, view.buf, slot.size)
+    finally:
+        PyBuffer_Release(&view)
+    return 0
+
+
+cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1:
+    """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null."""
+    cdef object value = <object>argument
+    cdef Slot slot = kernel._slots[index]
+    cdef char* target = block + slot.offset
+    cdef uint64_t pointer
+    buffer[0] = NULL
+    if type(value) is Buffer or isinstance(value, Buffer):
+        if slot.size != 8 or slot.kind == ParameterKind.float64:
+            raise TypeError(f"{place(kernel, index)} cannot be a Buffer, whose address is an integer of 8 bytes")
+        buffer[0] = (<Buffer>value)._buffer
+        pointer = buffer[0].pointer()
+        memcpy(target, &pointer, 8)
+    elif PyLong_CheckExact(value):
+        store_integer(kernel, index, value, target)
+    elif PyFloat_CheckExact(value):
+        store_float(kernel, index, PyFloat_AS_DOUBLE(value), target)
+    elif isinstance(value, bool):
+        store_integer(kernel, index, int(value), target)
+    elif PyComplex_CheckExact(value):
+        store_complex(kernel, index, value, target)
+    elif PyObject_CheckBuffer(value):
+        store_scalar(kernel, index, value, target)
+    elif isinstance(value, int):
+        store_integer(kernel, index, int(value), target)
+    elif isinstance(value, float):
+        store_float(kernel, index, <double>value, target)
+    else:
+        raise TypeError(
+            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
+            "a numpy scalar or a ctypes value"
+        )
+    return 0

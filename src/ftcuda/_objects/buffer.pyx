@@ -1,0 +1,344 @@
+"""Buffers."""
+
+import gc
+
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
+from libc.stdint cimport uint32_t, uint64_t
+from libc.string cimport memcpy
+
+cimport core.buffer as core
+cimport core.memory as resources
+cimport core.stream as streams
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.status cimport Status, describe
+from ftcuda._objects.device cimport Device, device_of
+from ftcuda._objects.memory cimport MemoryResource
+from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.stream cimport Stream, as_stream
+
+from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda.errors import ClosedError, OutOfMemoryError
+
+cdef const char* BYTES_FORMAT_TEXT = b"B"
+cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
+
+
+cdef class Buffer:
+    """A range of device, pinned host or managed memory. Made by a memory resource or :meth:`Device.allocate`.
+
+    Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, and while such a
+    view exists the buffer cannot be closed. A context manager that closes at the end.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()")
+
+    def __dealloc__(self):
+        cdef Status ignored
+        if self._buffer != NULL:
+            with nogil:
+                ignored = self._buffer.close(NULL)  # in_use cannot be: a view holds a reference to this object
+                self._buffer.release()
+
+    @staticmethod
+    cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        buffer._buffer = made
+        buffer._memory_resource = memory_resource
+        buffer._owner = owner
+        buffer._shape = made.size()
+        return buffer
+
+    @staticmethod
+    def from_handle(ptr, size, mr=None, owner=None):
+        """Wraps memory that other code allocated.
+
+        Parameters
+        ----------
+        ptr : int
+            Address.
+        size : int
+            Bytes.
+        mr : None
+            Handing the memory over to a resource is not supported.
+        owner : object, optional
+            Kept alive until the buffer is closed and work submitted with it is done.
+
+        Returns
+        -------
+        Buffer
+
+        Thread safety: atomic.
+        """
+        if mr is not None:
+            raise NotImplementedError("from_handle cannot hand memory over to a resource; keep its owner alive with owner=")
+        pointer = checked_size(ptr, "ptr")
+        cdef Context* context = Device().context_of()
+        cdef Ref[core.Buffer] made = core.Buffer.wrap(context[0], pointer, checked_size(size, "size"), owner is not None)
+        return Buffer.adopt(made.detach(), None, owner)
+
+    @property
+    def handle(self):
+        """The address as an integer; 0 for a buffer of no bytes. Thread safety: atomic."""
+        return self._buffer.pointer()
+
+    @property
+    def size(self):
+        """Bytes. Thread safety: atomic."""
+        return self._buffer.size()
+
+    @property
+    def memory_resource(self):
+        """The resource the memory came from, None for foreign memory. Thread safety: atomic."""
+        return self._memory_resource
+
+    @property
+    def owner(self):
+        """The object that holds foreign memory. Thread safety: atomic."""
+        return self._owner
+
+    @property
+    def device(self):
+        """The device whose context the buffer belongs to. Thread safety: atomic."""
+        return device_of(&self._buffer.context())
+
+    @property
+    def device_id(self):
+        """Ordinal of the device; -1 for pinned host memory. Thread safety: atomic."""
+        return self._buffer.context().device().ordinal() if self._memory_resource is None else self._memory_resource.device_id
+
+    @property
+    def is_device_accessible(self):
+        """Whether kernels may touch the memory: always. Thread safety: atomic."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """Whether the host may touch the memory. Thread safety: atomic."""
+        return self._memory_resource is not None and self._memory_resource.is_host_accessible
+
+    @property
+    def is_managed(self):
+        """Whether the memory migrates between host and device. Thread safety: atomic."""
+        return self._memory_resource is not None and self._memory_resource.is_managed
+
+    @property
+    def is_closed(self):
+        """Whether :meth:`close` was called. Thread safety: atomic."""
+        return self._buffer.is_closed()
+
+    def close(self, stream=None):
+        """Frees the memory after all work that was submitted with it, in whatever streams. Idempotent.
+
+        Parameters
+        ----------
+        stream : Stream, optional
+            The free is in this stream's order; None takes the stream of the allocation.
+
+        Thread safety: atomic. Calls in progress complete first.
+
+        Raises
+        ------
+        BufferError
+            While a view of the memory is exported.
+        """
+        cdef Status status
+        cdef streams.Stream* core_stream = NULL
+        cdef Stream closing_stream
+        if stream is not None:
+            closing_stream = as_stream(stream)
+            core_stream = closing_stream.on(&self._buffer.context())
+        with nogil:
+            status = self._buffer.close(core_stream)
+        if not status.ok():
+            raise_status(status, "close", self)
+        deliver_mail()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
+
+    def copy_to(self, dst=None, *, stream):
+        """Copies this buffer's bytes to another buffer of the same size.
+
+        Parameters
+        ----------
+        dst : Buffer, optional
+            None allocates one from the same resource.
+        stream : Stream
+
+        Returns
+        -------
+        Buffer
+            `dst`.
+
+        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        """
+        if dst is None:
+            if self._memory_resource is None:
+                raise ValueError(f"cannot copy {self} to a new buffer: it came from no memory resource; give dst")
+            dst = self._memory_resource.allocate(self.size, stream=stream)
+        elif not isinstance(dst, Buffer):
+            raise TypeError(f"dst must be a Buffer, not {type(dst).__name__}")
+        copy(dst, self, stream)
+        return dst
+
+    def copy_from(self, src, *, stream):
+        """Copies another buffer's bytes, of the same number, to this buffer.
+
+        Parameters
+        ----------
+        src : Buffer
+        stream : Stream
+
+        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        """
+        if not isinstance(src, Buffer):
+            raise TypeError(f"src must be a Buffer, not {type(src).__name__}")
+        copy(self, src, stream)
+
+    def fill(self, value, *, stream):
+        """Fills the memory with a repeated pattern.
+
+        Parameters
+        ----------
+        value : int or object with the buffer protocol
+            A byte from 0 to 255, or a pattern of 1, 2 or 4 bytes whose length divides the buffer's size.
+        stream : Stream
+
+        Thread safety: atomic. Stream order: a submission.
+        """
+        cdef uint32_t pattern = 0
+        cdef unsigned width = 1
+        cdef Py_buffer view
+        cdef Status status
+        if isinstance(value, int):
+            if not 0 <= value < 256:
+                raise OverflowError(f"a fill value must be from 0 to 255, not {value}")
+            pattern = value
+        else:
+            PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+            try:
+                if view.len not in (1, 2, 4):
+                    raise ValueError(f"a fill pattern must have 1, 2 or 4 bytes, not {view.len}")
+                width = view.len
+                memcpy(&pattern, view.buf, width)
+            finally:
+                PyBuffer_Release(&view)
+        if self._buffer.size() % width:
+            raise ValueError(f"cannot fill {self}: its size is not a multiple of the pattern's {width} bytes")
+        if self._buffer.pointer() % width:
+            raise ValueError(f"cannot fill {self}: its address is not a multiple of the pattern's {width} bytes")
+        cdef Stream filling_stream = as_stream(stream)
+        cdef streams.Stream* core_stream = filling_stream.on(&self._buffer.context())
+        with nogil:
+            status = self._buffer.fill(pattern, width, core_stream[0])
+        if not status.ok():
+            raise_status(status, "fill", self)
+
+    def __getbuffer__(self, Py_buffer* view, int flags):
+        if not self.is_host_accessible:
+            raise BufferError(f"cannot view {self}: it is device memory, which the host cannot touch; copy it to a pinned buffer")
+        if not self._buffer.enter_view():
+            raise ClosedError(f"cannot view {self}: it is closed")
+        view.buf = <void*><size_t>self._buffer.pointer()
+        view.obj = self
+        view.len = self._shape
+        view.readonly = 0
+        view.itemsize = 1
+        view.format = BYTES_FORMAT if flags & PyBUF_FORMAT else NULL
+        view.ndim = 1
+        view.shape = &self._shape if flags & PyBUF_ND else NULL
+        view.strides = &view.itemsize if (flags & PyBUF_STRIDES) == PyBUF_STRIDES else NULL
+        view.suboffsets = NULL
+        view.internal = NULL
+
+    def __releasebuffer__(self, Py_buffer* view):
+        with nogil:
+            self._buffer.leave_view()
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return hash((Buffer, <size_t>self._buffer))
+
+    def __repr__(self):
+        return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{', closed' if self._buffer.is_closed() else ''}>"
+
+
+cdef object checked_size(object value, str name):
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+    number = value.__index__()
+    if not 0 <= number < 2**63:
+        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {number}")
+    return number
+
+
+def allocate_from(MemoryResource resource not None, size, stream):
+    """Behind `MemoryResource.allocate`."""
+    return allocate(resource, size, stream)
+
+
+cdef Buffer allocate(MemoryResource resource, object size, object stream):
+    cdef size_t wanted = checked_size(size, "size")
+    cdef Ref[core.Buffer] made
+    cdef Status status
+    cdef streams.Stream* core_stream = NULL
+    cdef resources.MemoryResource* source = resource.opened()
+    cdef Context* context = &source.context()
+    cdef Stream allocating_stream
+    deliver_mail()
+    if stream is None and resource.is_stream_ordered:
+        stream = LEGACY_DEFAULT_STREAM
+    if stream is not None:
+        allocating_stream = as_stream(stream)
+        core_stream = allocating_stream.on(context)
+    with nogil:
+        status = core.Buffer.allocate(source[0], wanted, core_stream, made)
+    if status.code() == 2:
+        # What nobody refers to any more may hold the memory: collect it, let its frees happen, give the pool's unused
+        # memory back, and try once more.
+        gc.collect()
+        with nogil:
+            status = context.synchronize()
+            if status.ok():
+                status = source.trim(0)
+            if status.ok():
+                status = core.Buffer.allocate(source[0], wanted, core_stream, made)
+        if status.code() == 2:
+            raise out_of_memory(resource, wanted, status)
+    if not status.ok():
+        raise_status(status, "allocate", f"{wanted} bytes from {resource}")
+    return Buffer.adopt(made.detach(), resource, None)
+
+
+cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):
+    cdef size_t free = 0, total = 0
+    cdef Context* context = &resource.opened().context()
+    cdef Status status
+    with nogil:
+        status = context.memory_info(free, total)
+    room = f"{free} of {total} bytes of the device are free" if status.ok() else "the device does not say how much is free"
+    return OutOfMemoryError(
+        f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage and giving "
+        f"unused memory back; {room}",
+        refused.code(), "CUDA_ERROR_OUT_OF_MEMORY", describe(refused.entry()).symbol.decode(),
+    )
+
+
+cdef int copy(Buffer destination, Buffer source, object stream) except -1:
+    cdef Status status
+    if destination._buffer.size() != source._buffer.size():
+        raise ValueError(f"cannot copy {source} to {destination}: the sizes differ")
+    cdef Stream copying_stream = as_stream(stream)
+    cdef streams.Stream* core_stream = copying_stream.on(&destination._buffer.context())
+    with nogil:
+        status = core.Buffer.copy(destination._buffer[0], source._buffer[0], core_stream[0])
+    if not status.ok():
+        raise_status(status, "copy", f"{source} to {destination}")
+    return 0

@@ -1,0 +1,28 @@
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp cimport bool
+
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.memory cimport MemoryResource
+from core.status cimport Status
+from core.stream cimport Stream
+
+
+cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
+    cppclass Buffer:
+        @staticmethod
+        Status allocate(MemoryResource& resource, size_t bytes, Stream* stream, Ref[Buffer]& buffer) except +
+        @staticmethod
+        Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, bool held) except +
+        uint64_t pointer()
+        size_t size()
+        Context& context()
+        MemoryResource* resource()
+        Status close(Stream* stream) except +
+        bool is_closed()
+        void release()
+        bool enter_view()
+        void leave_view()
+        @staticmethod
+        Status copy(Buffer& destination, Buffer& source, Stream& stream)
+        Status fill(uint32_t value, unsigned width, Stream& stream)

@@ -1,0 +1,40 @@
+from libcpp cimport bool
+from libcpp.string cimport string
+
+from core.status cimport Status
+
+
+cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    cppclass CUuuid:
+        char bytes[16]
+
+
+cdef extern from "_core/device.hpp" namespace "ftcuda::core" nogil:
+    cppclass Device:
+        @staticmethod
+        Status count(int& devices)
+        @staticmethod
+        Status get(int ordinal, Device*& device) except +
+        @staticmethod
+        Status current(int& ordinal)
+        Status make_current() except +
+        Status context(Context*& context) except +
+        int attribute(int number)
+        int ordinal()
+        const string& name()
+        const string& pci_bus_id()
+        const CUuuid& uuid()
+        size_t total_memory()
+        int compute_capability()
+        bool has_memory_pools()
+        bool has_host_pools()
+        bool has_managed_pools()
+
+
+cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
+    cppclass Context:
+        Device& device()
+        Status usable()
+        Status synchronize() except +
+        Status memory_info(size_t& free, size_t& total) except +
+        Status priority_range(int& least, int& greatest) except +

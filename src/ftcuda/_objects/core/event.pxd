@@ -1,0 +1,27 @@
+from libcpp cimport bool
+
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.status cimport Status
+
+
+cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    ctypedef void* CUevent
+    unsigned CU_EVENT_BLOCKING_SYNC
+    unsigned CU_EVENT_DISABLE_TIMING
+
+
+cdef extern from "_core/event.hpp" namespace "ftcuda::core" nogil:
+    cppclass Event:
+        @staticmethod
+        Status create(Context& context, unsigned flags, Ref[Event]& event) except +
+        @staticmethod
+        Status elapsed(Event& start, Event& end, float& milliseconds)
+        Context& context()
+        CUevent cu_event()
+        unsigned flags()
+        void close()
+        bool is_closed()
+        void release()
+        Status synchronize()
+        Status query(bool& done)

@@ -1,0 +1,53 @@
+from libc.stdint cimport uint32_t
+from libcpp cimport bool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.module cimport Module
+from core.status cimport Status
+
+
+cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    ctypedef void* CUfunction
+    cppclass CUlaunchConfig:
+        pass
+
+
+cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
+    enum class ParameterKind:
+        unknown
+        integer
+        float32
+        float64
+        bytes
+
+    cppclass Parameter:
+        uint32_t offset
+        uint32_t size
+        ParameterKind kind
+
+    cppclass ParameterLayout:
+        vector[Parameter] parameters
+        bool offsets_known
+
+
+cdef extern from "_core/kernel.hpp" namespace "ftcuda::core" nogil:
+    cppclass Kernel:
+        @staticmethod
+        Status get(Module& module, string name, Context& context, Ref[Kernel]& kernel, string& log) except +
+        @staticmethod
+        Status wrap(Context& context, CUfunction cu_function, Ref[Kernel]& kernel) except +
+        const string& name()
+        bool has_layout()
+        const ParameterLayout& layout()
+        Status function(Context& context, CUfunction& cu_function)
+        void release()
+        Status get_attribute(Context& context, int attribute, int& value)
+        Status set_attribute(Context& context, int attribute, int value)
+        Status max_active_blocks(Context& context, int block_size, size_t shared_bytes, int& blocks)
+        Status max_potential_block_size(Context& context, size_t shared_bytes, int block_limit, int& min_grid, int& block)
+        Status available_dynamic_shared(Context& context, int blocks, int block_size, size_t& bytes)
+        Status max_potential_cluster_size(Context& context, const CUlaunchConfig& config, int& size)
+        Status max_active_clusters(Context& context, const CUlaunchConfig& config, int& clusters)

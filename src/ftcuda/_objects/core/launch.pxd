@@ -1,0 +1,21 @@
+from libcpp cimport bool
+
+from core.buffer cimport Buffer
+from core.kernel cimport CUlaunchConfig, Kernel
+from core.status cimport Status
+from core.stream cimport Stream
+
+
+cdef extern from "_core/launch.hpp" namespace "ftcuda::core" nogil:
+    cppclass Dimensions "ftcuda::core::LaunchShape::Dimensions":
+        unsigned x
+        unsigned y
+        unsigned z
+
+    cppclass LaunchShape:
+        LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes, bool cooperative,
+                    bool programmatic_serialization)
+        const CUlaunchConfig& config()
+
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer** buffers,
+                  size_t buffer_count)

@@ -1,0 +1,32 @@
+from libc.stdint cimport uint64_t
+from libcpp cimport bool
+
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.status cimport Status
+
+
+cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
+    enum class MemoryKind:
+        device
+        pinned
+        managed
+
+    cppclass MemoryResource:
+        @staticmethod
+        Status default_pool(Context& context, Ref[MemoryResource]& resource) except +
+        @staticmethod
+        Status make_pool(Context& context, MemoryKind kind, size_t limit, Ref[MemoryResource]& resource) except +
+        @staticmethod
+        Ref[MemoryResource] plain(Context& context, MemoryKind kind) except +
+        Context& context()
+        MemoryKind kind()
+        bool is_pool()
+        bool is_owned()
+        void* cu_pool()
+        void close()
+        bool is_closed()
+        void release()
+        Status get_attribute(int attribute, uint64_t& value)
+        Status set_attribute(int attribute, uint64_t value)
+        Status trim(size_t bytes_to_keep)

@@ -1,0 +1,20 @@
+from libcpp cimport bool
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.status cimport Status
+
+
+cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
+    vector[string] kernel_names(const string& image) except +
+
+
+cdef extern from "_core/module.hpp" namespace "ftcuda::core" nogil:
+    cppclass Module:
+        @staticmethod
+        Ref[Module] make(string image, string signatures) except +
+        const string& image()
+        Status global_ "global"(Context& context, const char* name, unsigned long long& pointer, size_t& bytes, string& log) except +
+        void release()

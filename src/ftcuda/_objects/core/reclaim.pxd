@@ -1,0 +1,14 @@
+from libcpp cimport bool
+
+from core.status cimport Status
+
+
+cdef extern from "_core/reclaim.hpp" namespace "ftcuda::core::reclaim" nogil:
+    cppclass Notice:
+        Status status
+        const char* verb
+        const char* object
+
+    bool has_mail()
+    bool take(Notice& notice)
+    size_t take_dropped()

@@ -1,0 +1,31 @@
+cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
+    cppclass Entry:
+        pass
+
+    enum class Reason:
+        none
+        driver
+        absent
+        not_supported
+        closed
+        in_use
+        poisoned
+        forked
+        wrong_device
+        not_found
+        bad_image
+
+    cppclass EntryDescription:
+        const char* symbol
+        int version
+
+    const EntryDescription& describe(Entry entry)
+    const char* error_name(int code)
+    const char* error_text(int code)
+
+    cppclass Status:
+        Status()
+        bint ok()
+        Reason reason()
+        Entry entry()
+        int code()

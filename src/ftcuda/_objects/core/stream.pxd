@@ -1,0 +1,48 @@
+from libc.stdint cimport uint64_t
+from libcpp cimport bool
+
+from core.device cimport Context
+from core.event cimport Event
+from core.lifetime cimport Ref
+from core.status cimport Status
+
+
+cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    ctypedef void* CUstream
+    CUstream CU_STREAM_LEGACY
+    CUstream CU_STREAM_PER_THREAD
+    unsigned CU_STREAM_DEFAULT
+    unsigned CU_STREAM_NON_BLOCKING
+
+
+cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
+    cppclass Stream:
+        @staticmethod
+        Status create(Context& context, unsigned flags, int priority, Ref[Stream]& stream) except +
+        @staticmethod
+        Status wrap(CUstream cu_stream, Ref[Stream]& stream) except +
+        Context& context()
+        CUstream cu_stream()
+        unsigned flags()
+        int priority()
+        bool is_default()
+        uint64_t id()
+        void close()
+        bool is_closed()
+        void retain()
+        void release()
+        Status synchronize()
+        Status query(bool& done)
+        Status record(Event& event)
+        Status wait(Event& event)
+        Status wait(Stream& other)
+        Status begin_exclusive() except +
+        bool end_exclusive() except +
+
+
+
+
+cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
+    # The same C++ class as device.Context, with what needs streams.
+    cppclass ContextStreams "ftcuda::core::Context":
+        Status default_stream(CUstream token, Stream*& stream) except +

@@ -1,0 +1,15 @@
+cimport core.device as core
+from core.status cimport Status
+
+cdef int require_driver() except -1
+
+
+cdef class Device:
+    cdef core.Device* _device      # constant; devices are never freed
+    cdef object __weakref__
+
+    cdef core.Context* context_of(self) except NULL
+
+
+cdef Device device_of(core.Context* context)
+cdef Device as_device(object device)

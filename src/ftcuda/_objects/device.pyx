@@ -1,0 +1,430 @@
+"""Devices, and the loading of the driver at first use."""
+
+import atexit
+import os
+import sys
+import uuid
+from collections import namedtuple
+from pathlib import Path
+
+from libcpp.string cimport string
+
+cimport core.device as core
+from core.loader cimport candidates, load, loaded, loaded_driver
+from core.process cimport begin_exit, watch_forks
+from core.status cimport Status
+from ftcuda._objects.raising cimport deliver_mail, raise_status
+
+from ftcuda._objects.device_properties import FLAGS, INTEGERS
+from ftcuda.errors import DriverNotFoundError
+
+ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"))
+DriverInfo = namedtuple("DriverInfo", ("path", "version", "simulated"))
+
+PACKAGE = Path(__file__).resolve().parent.parent
+SIMULATED_DRIVER = PACKAGE / ("ftcuda_simdriver.dll" if sys.platform == "win32" else "libftcuda_simdriver.so")
+
+
+cdef int require_driver() except -1:
+    """Loads the driver that FTCUDA_DRIVER names, unless one is loaded."""
+    cdef string problem, choice, simulated
+    cdef bint found
+    if loaded():
+        return 0
+    choice = os.environ.get("FTCUDA_DRIVER", "cuda").encode()
+    simulated = os.fsencode(SIMULATED_DRIVER)
+    with nogil:
+        found = load(candidates(choice, simulated), problem)
+    if not found:
+        raise DriverNotFoundError(
+            f"no usable CUDA driver (FTCUDA_DRIVER={choice.decode()}): {problem.decode('utf-8', 'replace')}. "
+            "Install NVIDIA's driver, or set FTCUDA_DRIVER=sim to run on the simulated driver"
+        )
+    watch_forks()
+    atexit.register(_leave_handles)
+    return 0
+
+
+def _leave_handles():
+    begin_exit()
+
+
+def driver_info():
+    """Returns the loaded driver, loading it if this is its first use.
+
+    Thread safety: atomic.
+
+    Returns
+    -------
+    DriverInfo
+        ``path`` of the library, ``version`` as ``"major.minor"``, ``simulated``.
+    """
+    require_driver()
+    version = loaded_driver().version
+    return DriverInfo(
+        loaded_driver().path.decode("utf-8", "replace"), f"{version // 1000}.{version % 1000 // 10}",
+        loaded_driver().simulated,
+    )
+
+
+cdef class Device:
+    """A CUDA device. There is one object for the process's view of it; equal ordinals compare equal.
+
+    Nothing in ftcuda needs a current device: streams, events, buffers and kernels know theirs.
+
+    Parameters
+    ----------
+    device_id : int or Device, optional
+        Ordinal of the device. None is the device whose context the calling thread has current, else device 0.
+
+    Thread safety: atomic.
+    """
+
+    def __cinit__(self, device_id=None):
+        cdef int ordinal = 0
+        cdef Status status
+        require_driver()
+        if device_id is None:
+            with nogil:
+                status = core.Device.current(ordinal)
+            if not status.ok():
+                raise_status(status, "find", "the current device")
+        elif isinstance(device_id, Device):
+            ordinal = (<Device>device_id)._device.ordinal()
+        elif isinstance(device_id, int) and not isinstance(device_id, bool):
+            if not 0 <= device_id < 2**31:
+                raise ValueError(f"device_id must be an ordinal from 0 up, not {device_id}")
+            ordinal = device_id
+        else:
+            raise TypeError(f"device_id must be an int, a Device or None, not {type(device_id).__name__}")
+        with nogil:
+            status = core.Device.get(ordinal, self._device)
+        if not status.ok():
+            raise_status(status, "open", f"device {ordinal}")
+
+    cdef core.Context* context_of(self) except NULL:
+        """The device's primary context, retained at the first call."""
+        cdef core.Context* context = NULL
+        cdef Status status
+        with nogil:
+            status = self._device.context(context)
+            if status.ok():
+                status = context.usable()
+        if not status.ok():
+            raise_status(status, "use", self)
+        return context
+
+    @classmethod
+    def get_all_devices(cls):
+        """Returns all devices of the system.
+
+        Thread safety: atomic.
+        """
+        cdef int count = 0
+        cdef Status status
+        require_driver()
+        with nogil:
+            status = core.Device.count(count)
+        if not status.ok():
+            raise_status(status, "count", "the devices")
+        return tuple(cls(ordinal) for ordinal in range(count))
+
+    @property
+    def device_id(self):
+        """The ordinal. Thread safety: atomic."""
+        return self._device.ordinal()
+
+    @property
+    def name(self):
+        """The marketing name. Thread safety: atomic."""
+        return self._device.name().decode("utf-8", "replace")
+
+    @property
+    def pci_bus_id(self):
+        """The PCI address, ``domain:bus:device.function``. Thread safety: atomic."""
+        return self._device.pci_bus_id().decode()
+
+    @property
+    def uuid(self):
+        """The UUID, of the MIG instance where the device is one. Thread safety: atomic."""
+        return str(uuid.UUID(bytes=(<const char*>self._device.uuid().bytes)[:16]))
+
+    @property
+    def total_memory(self):
+        """Bytes of device memory. Thread safety: atomic."""
+        return self._device.total_memory()
+
+    @property
+    def compute_capability(self):
+        """``(major, minor)``. Thread safety: atomic."""
+        return ComputeCapability(*divmod(self._device.compute_capability(), 10))
+
+    @property
+    def arch(self):
+        """The compute capability as NVRTC writes it, for instance ``"90"``. Thread safety: atomic."""
+        return str(self._device.compute_capability())
+
+    @property
+    def properties(self):
+        """The device's attributes, by cuda.core's names. Thread safety: atomic."""
+        return DeviceProperties(self)
+
+    @property
+    def features(self):
+        """What the device and its driver offer, and why. Thread safety: atomic."""
+        return DeviceFeatures(self)
+
+    @property
+    def default_stream(self):
+        """The device's legacy default stream. Thread safety: atomic."""
+        return _stream.Stream._default_of(self, False)
+
+    @property
+    def memory_resource(self):
+        """The resource behind :meth:`allocate`: the device's pool, or plain allocations where there are no pools.
+
+        Thread safety: atomic.
+        """
+        return _memory.default_resource(self)
+
+    @property
+    def memory_info(self):
+        """``(free, total)`` bytes at the moment of the call, which asks the driver. Thread safety: atomic."""
+        cdef size_t free = 0, total = 0
+        cdef Status status
+        cdef core.Context* context = self.context_of()
+        with nogil:
+            status = context.memory_info(free, total)
+        if not status.ok():
+            raise_status(status, "ask for the memory of", self)
+        return free, total
+
+    def set_current(self):
+        """Makes the device's context the calling thread's, for other libraries and for ``Device()``.
+
+        Thread safety: atomic; each thread has its own current context.
+        """
+        cdef Status status
+        with nogil:
+            status = self._device.make_current()
+        if not status.ok():
+            raise_status(status, "make current", self)
+
+    def sync(self):
+        """Waits for all work on the device.
+
+        Thread safety: atomic. Blocks detached from the interpreter.
+
+        Raises
+        ------
+        CUDAError
+            Also for failures of earlier work.
+        """
+        cdef Status status
+        cdef core.Context* context = self.context_of()
+        with nogil:
+            status = context.synchronize()
+        if not status.ok():
+            raise_status(status, "synchronise", self)
+        deliver_mail()
+
+    def create_stream(self, obj=None, options=None):
+        """Creates a stream on the device, or wraps one.
+
+        Parameters
+        ----------
+        obj : object with ``__cuda_stream__``, optional
+            A foreign stream to wrap; it is kept alive.
+        options : StreamOptions or dict, optional
+
+        Returns
+        -------
+        Stream
+
+        Thread safety: atomic.
+        """
+        deliver_mail()
+        return _stream.Stream._create(self, obj, options)
+
+    def create_event(self, options=None):
+        """Creates an event on the device.
+
+        Parameters
+        ----------
+        options : EventOptions or dict, optional
+
+        Returns
+        -------
+        Event
+
+        Thread safety: atomic.
+        """
+        deliver_mail()
+        return _event.Event._create(self, options)
+
+    def allocate(self, size, *, stream=None):
+        """Allocates device memory from :attr:`memory_resource`.
+
+        Parameters
+        ----------
+        size : int
+            Bytes. Zero is allowed.
+        stream : Stream
+            The memory may be used in this stream's order from here on, and in others that wait for it.
+            None is allowed where allocation is not stream-ordered, else the device's legacy default stream is taken.
+
+        Returns
+        -------
+        Buffer
+
+        Thread safety: shared.
+
+        Raises
+        ------
+        OutOfMemoryError
+            After unused memory was collected and the allocation tried once more.
+        """
+        return _memory.default_resource(self).allocate(size, stream=stream)
+
+    def __int__(self):
+        return self._device.ordinal()
+
+    def __index__(self):
+        return self._device.ordinal()
+
+    def __eq__(self, other):
+        return isinstance(other, Device) and (<Device>other)._device == self._device
+
+    def __hash__(self):
+        return hash((Device, self._device.ordinal()))
+
+    def __reduce__(self):
+        return Device, (self._device.ordinal(),)
+
+    def __repr__(self):
+        return f"<Device {self._device.ordinal()} ({self.name})>"
+
+
+cdef Device device_of(core.Context* context):
+    return Device(context.device().ordinal())
+
+
+cdef Device as_device(object device):
+    """`device` as a Device: itself, an ordinal, or the calling thread's for None."""
+    return device if isinstance(device, Device) else Device(device)
+
+
+class DeviceProperties:
+    """Attributes of a device by cuda.core's names, for instance ``multiprocessor_count``. Constant."""
+
+    __slots__ = ("_device",)
+
+    def __init__(self, device):
+        self._device = device
+
+    def __getattr__(self, name):
+        if name in INTEGERS:
+            return _attribute(self._device, INTEGERS[name])
+        if name in FLAGS:
+            return bool(_attribute(self._device, FLAGS[name]))
+        raise AttributeError(f"devices have no property {name!r}")
+
+    def __dir__(self):
+        return sorted([*INTEGERS, *FLAGS])
+
+    def __repr__(self):
+        return f"<properties of {self._device!r}>"
+
+
+def _attribute(Device device not None, int number):
+    return device._device.attribute(number)
+
+
+class DeviceFeatures:
+    """What varies between devices, drivers and driver modes. Constant; every answer was read from the device.
+
+    Attributes
+    ----------
+    driver_version : str
+    driver_model : str
+        ``"linux"``, ``"tcc"`` or ``"wddm"`` (WDDM or MCDM, which the driver API cannot tell apart).
+    memory_pools, host_pools, managed_pools : bool
+        Stream-ordered allocation of device, pinned and managed memory.
+    managed_memory, concurrent_managed_access : bool
+    virtual_memory_management, ipc_events, cooperative_launch, cluster_launch : bool
+    """
+
+    __slots__ = ("_device",)
+
+    NAMES = (
+        "driver_version", "driver_model", "memory_pools", "host_pools", "managed_pools", "managed_memory",
+        "concurrent_managed_access", "virtual_memory_management", "ipc_events", "cooperative_launch", "cluster_launch",
+    )
+    FLAGS = {
+        "managed_memory": "managed_memory",
+        "concurrent_managed_access": "concurrent_managed_access",
+        "virtual_memory_management": "virtual_memory_management_supported",
+        "ipc_events": "ipc_event_supported",
+        "cooperative_launch": "cooperative_launch",
+        "cluster_launch": "cluster_launch",
+    }
+
+    def __init__(self, device):
+        self._device = device
+
+    @property
+    def driver_version(self):
+        return driver_info().version
+
+    @property
+    def driver_model(self):
+        if self._device.properties.tcc_driver:
+            return "tcc"
+        return "wddm" if sys.platform == "win32" else "linux"
+
+    @property
+    def memory_pools(self):
+        return _pools(self._device)[0]
+
+    @property
+    def host_pools(self):
+        return _pools(self._device)[1]
+
+    @property
+    def managed_pools(self):
+        return _pools(self._device)[2]
+
+    def __getattr__(self, name):
+        if name in DeviceFeatures.FLAGS:
+            return bool(getattr(self._device.properties, DeviceFeatures.FLAGS[name]))
+        raise AttributeError(f"devices have no feature {name!r}")
+
+    def why(self, name):
+        """Returns one sentence on what `name` was read from."""
+        reasons = {
+            "driver_version": "cuDriverGetVersion",
+            "driver_model": "the operating system and the attribute CU_DEVICE_ATTRIBUTE_TCC_DRIVER",
+            "memory_pools": "CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED and the entry point cuMemAllocFromPoolAsync",
+            "host_pools": "memory_pools and CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED (CUDA 13)",
+            "managed_pools": "memory_pools, a driver of CUDA 13 and CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS",
+        }
+        if name in DeviceFeatures.FLAGS:
+            return f"CU_DEVICE_ATTRIBUTE_{DeviceFeatures.FLAGS[name].upper()}"
+        return reasons[name]
+
+    def as_dict(self):
+        """Returns all features by name."""
+        return {name: getattr(self, name) for name in DeviceFeatures.NAMES}
+
+    def __repr__(self):
+        return f"<features of {self._device!r}: {self.as_dict()}>"
+
+
+def _pools(Device device not None):
+    return device._device.has_memory_pools(), device._device.has_host_pools(), device._device.has_managed_pools()
+
+
+# At the end: these rooms need Device, and Device needs them only when it is used.
+import ftcuda._objects.event as _event  # noqa: E402
+import ftcuda._objects.memory as _memory  # noqa: E402
+import ftcuda._objects.stream as _stream  # noqa: E402

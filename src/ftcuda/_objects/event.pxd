@@ -1,0 +1,7 @@
+cimport core.event as core
+from ftcuda._objects.device cimport Device
+
+
+cdef class Event:
+    cdef core.Event* _event        # constant; destroyed by the last lease after close()
+    cdef object __weakref__

@@ -1,0 +1,135 @@
+"""Events."""
+
+cimport core.event as core
+from core.device cimport Context
+from core.lifetime cimport Ref
+from libcpp cimport bool
+from core.status cimport Status
+from ftcuda._objects.device cimport Device, device_of
+from ftcuda._objects.raising cimport deliver_mail, raise_status
+
+from ftcuda._objects.options import EventOptions, checked
+
+
+cdef class Event:
+    """A point in a stream's work. Made by :meth:`Device.create_event` or :meth:`Stream.record`.
+
+    ``end - start`` is the time between two reached events in milliseconds.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("events are made by Device.create_event() or Stream.record()")
+
+    def __dealloc__(self):
+        if self._event != NULL:
+            with nogil:
+                self._event.close()
+                self._event.release()
+
+    @staticmethod
+    def _create(Device device not None, options=None):
+        cdef Ref[core.Event] made
+        cdef Status status
+        options = checked(options, EventOptions)
+        cdef unsigned flags = 0 if options.timing_enabled else core.CU_EVENT_DISABLE_TIMING
+        if options.blocking_sync:
+            flags |= core.CU_EVENT_BLOCKING_SYNC
+        cdef Context* context = device.context_of()
+        with nogil:
+            status = core.Event.create(context[0], flags, made)
+        if not status.ok():
+            raise_status(status, "create an event on", device)
+        cdef Event event = Event.__new__(Event)
+        event._event = made.detach()
+        return event
+
+    @property
+    def handle(self):
+        """The ``CUevent`` as an integer. Thread safety: atomic."""
+        return <size_t>self._event.cu_event()
+
+    @property
+    def device(self):
+        """The event's device. Thread safety: atomic."""
+        return device_of(&self._event.context())
+
+    @property
+    def is_timing_enabled(self):
+        """Whether the event keeps time. Thread safety: atomic."""
+        return (self._event.flags() & core.CU_EVENT_DISABLE_TIMING) == 0
+
+    @property
+    def is_blocking_sync(self):
+        """Whether :meth:`sync` sleeps instead of spinning. Thread safety: atomic."""
+        return (self._event.flags() & core.CU_EVENT_BLOCKING_SYNC) != 0
+
+    @property
+    def is_closed(self):
+        """Whether :meth:`close` was called. Thread safety: atomic."""
+        return self._event.is_closed()
+
+    @property
+    def is_done(self):
+        """Whether all work before the latest record is done; True for an event never recorded.
+
+        Asks the driver, and does not wait. Thread safety: atomic.
+        """
+        cdef Status status
+        cdef bint done = False
+        cdef bool answer = False
+        with nogil:
+            status = self._event.query(answer)
+        if not status.ok():
+            raise_status(status, "query", self)
+        done = answer
+        return done
+
+    def sync(self):
+        """Waits until all work before the latest record is done.
+
+        Thread safety: atomic. Blocks detached from the interpreter.
+        """
+        cdef Status status
+        with nogil:
+            status = self._event.synchronize()
+        if not status.ok():
+            raise_status(status, "synchronise", self)
+        deliver_mail()
+
+    def close(self):
+        """Destroys the event; calls in progress in other threads complete first. Idempotent.
+
+        Thread safety: atomic.
+        """
+        with nogil:
+            self._event.close()
+        deliver_mail()
+
+    def __sub__(self, other):
+        cdef Status status
+        cdef float milliseconds = 0
+        if not isinstance(self, Event) or not isinstance(other, Event):
+            return NotImplemented
+        cdef Event end = self
+        cdef Event start = other
+        for event in (start, end):
+            if not event.is_closed and not event.is_timing_enabled:
+                raise RuntimeError(f"cannot time with {event}: create it with EventOptions(timing_enabled=True)")
+        with nogil:
+            status = core.Event.elapsed(start._event[0], end._event[0], milliseconds)
+        if status.code() == 600:
+            raise RuntimeError(f"cannot time from {start} to {end}: not both are reached; synchronise the later one first")
+        if status.code() == 400:
+            raise RuntimeError(f"cannot time from {start} to {end}: not both are recorded; record them in a stream first")
+        if not status.ok():
+            raise_status(status, "time", f"from {start} to {end}")
+        return milliseconds
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return hash((Event, <size_t>self._event))
+
+    def __repr__(self):
+        return f"<Event {<size_t>self._event.cu_event():#x}{' closed' if self._event.is_closed() else ''}>"

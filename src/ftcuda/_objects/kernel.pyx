@@ -1,0 +1,343 @@
+"""Kernels: their parameters, attributes and occupancy."""
+
+from collections import namedtuple
+
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
+from libcpp.string cimport string
+
+cimport core.kernel as core
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.status cimport Status
+from ftcuda._objects.device cimport Device, as_device
+from ftcuda._objects.launch cimport LaunchConfig
+from ftcuda._objects.program cimport ObjectCode
+from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.stream cimport Stream, as_stream
+
+from ftcuda.errors import CUDAError, NotSupportedError
+
+ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
+MaxPotentialBlockSizeOccupancyResult = namedtuple("MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size"))
+
+
+cdef class Kernel:
+    """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant."""
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("kernels are made by ObjectCode.get_kernel()")
+
+    def __dealloc__(self):
+        PyMem_Free(self._slots)
+        if self._kernel != NULL:
+            with nogil:
+                self._kernel.release()
+
+    @staticmethod
+    cdef Kernel adopt(core.Kernel* made, str name, object code):
+        cdef Kernel kernel = Kernel.__new__(Kernel)
+        cdef size_t index
+        cdef size_t offset = 0
+        kernel._kernel = made
+        kernel._name = name
+        kernel._code = code
+        kernel._slot_count = -1
+        if not made.has_layout():
+            return kernel
+        cdef size_t count = made.layout().parameters.size()
+        kernel._slots = <Slot*>PyMem_Calloc(count + 1, sizeof(Slot))
+        if kernel._slots == NULL:
+            raise MemoryError()
+        for index in range(count):
+            kernel._slots[index].size = made.layout().parameters[index].size
+            kernel._slots[index].kind = made.layout().parameters[index].kind
+            kernel._slots[index].offset = offset
+            offset += (kernel._slots[index].size + 15) // 16 * 16
+        kernel._block_size = offset
+        kernel._slot_count = count
+        return kernel
+
+    @staticmethod
+    def from_handle(handle, mod=None):
+        """Wraps a function that other code loaded on the calling thread's current device.
+
+        Parameters
+        ----------
+        handle : int
+            ``CUfunction``.
+        mod : object, optional
+            Kept alive with the kernel.
+
+        Thread safety: atomic.
+        """
+        cdef Ref[core.Kernel] made
+        cdef Status status
+        cdef size_t function = int(handle)
+        if function == 0:
+            raise ValueError("a kernel handle must not be 0")
+        cdef Context* context = Device().context_of()
+        with nogil:
+            status = core.Kernel.wrap(context[0], <core.CUfunction>function, made)
+        if not status.ok():
+            raise_status(status, "wrap", f"the kernel handle {function:#x}")
+        return Kernel.adopt(made.detach(), f"{function:#x}", mod)
+
+    cdef Context* context_on(self, object device) except NULL:
+        return as_device(device).context_of()
+
+    @property
+    def name(self):
+        """The name, as it was asked for. Thread safety: atomic."""
+        return self._name
+
+    @property
+    def handle(self):
+        """The ``CUfunction`` on the calling thread's current device, as an integer. Thread safety: atomic."""
+        cdef core.CUfunction function = NULL
+        cdef Status status
+        cdef Context* context = self.context_on(None)
+        with nogil:
+            status = self._kernel.function(context[0], function)
+        if not status.ok():
+            raise_status(status, "load", self)
+        return <size_t>function
+
+    @property
+    def num_arguments(self):
+        """Number of parameters. Thread safety: atomic."""
+        self._require_layout()
+        return self._slot_count
+
+    @property
+    def arguments_info(self):
+        """``(offset, size)`` in bytes of each parameter; offset None where only the driver could tell. Thread safety: atomic."""
+        self._require_layout()
+        known = self._kernel.layout().offsets_known
+        return [
+            ParamInfo(self._kernel.layout().parameters[index].offset if known else None, self._slots[index].size)
+            for index in range(self._slot_count)
+        ]
+
+    def _require_layout(self):
+        if self._slot_count < 0:
+            raise NotSupportedError(
+                f"cannot tell the parameters of {self}: its image does not, and drivers before CUDA 12.4 cannot; load PTX or a cubin"
+            )
+
+    @property
+    def attributes(self):
+        """The kernel's attributes on the current device; ``attributes[device]`` on another. Thread safety: atomic."""
+        return KernelAttributes(self, None)
+
+    @property
+    def occupancy(self):
+        """Questions about occupancy, answered for the current device. Thread safety: atomic."""
+        return KernelOccupancy(self)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return hash((Kernel, <size_t>self._kernel))
+
+    def __repr__(self):
+        return f"<Kernel {self._name}>"
+
+
+def get_kernel(ObjectCode code not None, str name, str symbol):
+    """Behind `ObjectCode.get_kernel`."""
+    cdef Ref[core.Kernel] made
+    cdef string log
+    cdef Status status
+    cdef string mangled = symbol.encode()
+    cdef Context* context = Device().context_of()
+    with nogil:
+        status = core.Kernel.get(code._module[0], mangled, context[0], made, log)
+    if status.ok():
+        return Kernel.adopt(made.detach(), name, code)
+    if not log.empty():
+        try:
+            raise_status(status, "load", code)
+        except CUDAError as error:
+            words = log.decode("utf-8", "replace").strip()
+            raise type(error)(f"{error}\n{words}", error.code, error.name, error.entry_point) from None
+    try:
+        raise_status(status, "find", f"kernel {name!r} in {code}")
+    except KeyError as error:
+        raise KeyError(f"{error.args[0]}; it has {code.kernel_names}") from None
+
+
+# CUfunction_attribute, cuda.h 13.5.
+KERNEL_ATTRIBUTES = {
+    "max_threads_per_block": 0,
+    "shared_size_bytes": 1,
+    "const_size_bytes": 2,
+    "local_size_bytes": 3,
+    "num_regs": 4,
+    "ptx_version": 5,
+    "binary_version": 6,
+    "cache_mode_ca": 7,
+    "max_dynamic_shared_size_bytes": 8,
+    "preferred_shared_memory_carveout": 9,
+    "cluster_size_must_be_set": 10,
+    "required_cluster_width": 11,
+    "required_cluster_height": 12,
+    "required_cluster_depth": 13,
+    "non_portable_cluster_size_allowed": 14,
+    "cluster_scheduling_policy_preference": 15,
+}
+FLAGS = frozenset({"cache_mode_ca", "cluster_size_must_be_set", "non_portable_cluster_size_allowed"})
+SETTABLE = frozenset({"max_dynamic_shared_size_bytes", "preferred_shared_memory_carveout", "non_portable_cluster_size_allowed"})
+
+
+class KernelAttributes:
+    """A kernel's attributes by cuda.core's names, on the current device or on the one in brackets.
+
+    ``max_dynamic_shared_size_bytes``, ``preferred_shared_memory_carveout`` and ``non_portable_cluster_size_allowed`` may be
+    set; the last writer wins. Launches raise the first one by themselves where they need it.
+    """
+
+    __slots__ = ("_device", "_kernel")
+
+    def __init__(self, kernel, device):
+        object.__setattr__(self, "_kernel", kernel)
+        object.__setattr__(self, "_device", device)
+
+    def __getitem__(self, device):
+        return KernelAttributes(self._kernel, as_device(device))
+
+    def __getattr__(self, name):
+        if name not in KERNEL_ATTRIBUTES:
+            raise AttributeError(f"kernels have no attribute {name!r}")
+        value = _get_attribute(self._kernel, self._device, KERNEL_ATTRIBUTES[name])
+        return bool(value) if name in FLAGS else value
+
+    def __setattr__(self, name, value):
+        if name not in SETTABLE:
+            raise AttributeError(f"attribute {name!r} of a kernel cannot be set")
+        _set_attribute(self._kernel, self._device, KERNEL_ATTRIBUTES[name], int(value))
+
+    def __dir__(self):
+        return sorted(KERNEL_ATTRIBUTES)
+
+
+def _get_attribute(Kernel kernel not None, device, int attribute):
+    cdef Status status
+    cdef int value = 0
+    cdef Context* context = kernel.context_on(device)
+    with nogil:
+        status = kernel._kernel.get_attribute(context[0], attribute, value)
+    if not status.ok():
+        raise_status(status, "ask for an attribute of", kernel)
+    return value
+
+
+def _set_attribute(Kernel kernel not None, device, int attribute, int value):
+    cdef Status status
+    cdef Context* context = kernel.context_on(device)
+    with nogil:
+        status = kernel._kernel.set_attribute(context[0], attribute, value)
+    if not status.ok():
+        raise_status(status, "set an attribute of", kernel)
+
+
+cdef class KernelOccupancy:
+    """How many blocks of a kernel fit on the current device at once. Every answer is the driver's."""
+
+    cdef Kernel _kernel
+
+    def __cinit__(self, Kernel kernel not None):
+        self._kernel = kernel
+
+    def max_active_blocks_per_multiprocessor(self, int block_size, size_t dynamic_shared_memory_size):
+        """Returns the blocks that fit on one multiprocessor. Thread safety: atomic.
+
+        Parameters
+        ----------
+        block_size : int
+            Threads per block.
+        dynamic_shared_memory_size : int
+            Bytes per block.
+        """
+        cdef int blocks = 0
+        cdef Status status
+        cdef Context* context = self._kernel.context_on(None)
+        with nogil:
+            status = self._kernel._kernel.max_active_blocks(context[0], block_size, dynamic_shared_memory_size, blocks)
+        if not status.ok():
+            raise_status(status, "compute the occupancy of", self._kernel)
+        return blocks
+
+    def max_potential_block_size(self, size_t dynamic_shared_memory_needed, int block_size_limit):
+        """Returns ``(min_grid_size, max_block_size)`` for the highest occupancy. Thread safety: atomic.
+
+        Parameters
+        ----------
+        dynamic_shared_memory_needed : int
+            Bytes per block.
+        block_size_limit : int
+            0 for the device's own limit.
+        """
+        cdef int grid = 0, block = 0
+        cdef Status status
+        cdef Context* context = self._kernel.context_on(None)
+        with nogil:
+            status = self._kernel._kernel.max_potential_block_size(
+                context[0], dynamic_shared_memory_needed, block_size_limit, grid, block)
+        if not status.ok():
+            raise_status(status, "compute the occupancy of", self._kernel)
+        return MaxPotentialBlockSizeOccupancyResult(grid, block)
+
+    def available_dynamic_shared_memory_per_block(self, int num_blocks_per_multiprocessor, int block_size):
+        """Returns the bytes of dynamic shared memory a block may have. Thread safety: atomic.
+
+        Parameters
+        ----------
+        num_blocks_per_multiprocessor : int
+        block_size : int
+        """
+        cdef size_t available = 0
+        cdef Status status
+        cdef Context* context = self._kernel.context_on(None)
+        with nogil:
+            status = self._kernel._kernel.available_dynamic_shared(
+                context[0], num_blocks_per_multiprocessor, block_size, available)
+        if not status.ok():
+            raise_status(status, "compute the occupancy of", self._kernel)
+        return available
+
+    def max_potential_cluster_size(self, LaunchConfig config not None, *, stream):
+        """Returns the largest cluster that a launch may ask for. Thread safety: atomic.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+        stream : Stream
+        """
+        cdef int size = 0
+        cdef Status status
+        cdef Stream wanted = as_stream(stream)
+        cdef Context* context = &wanted.on(NULL).context()
+        with nogil:
+            status = self._kernel._kernel.max_potential_cluster_size(context[0], config._shape.config(), size)
+        if not status.ok():
+            raise_status(status, "compute the occupancy of", self._kernel)
+        return size
+
+    def max_active_clusters(self, LaunchConfig config not None, *, stream):
+        """Returns how many clusters of a launch fit on the device at once. Thread safety: atomic.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+        stream : Stream
+        """
+        cdef int clusters = 0
+        cdef Status status
+        cdef Stream wanted = as_stream(stream)
+        cdef Context* context = &wanted.on(NULL).context()
+        with nogil:
+            status = self._kernel._kernel.max_active_clusters(context[0], config._shape.config(), clusters)
+        if not status.ok():
+            raise_status(status, "compute the occupancy of", self._kernel)
+        return clusters

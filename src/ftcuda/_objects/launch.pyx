@@ -1,0 +1,178 @@
+"""Launches."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from cpython.tuple cimport PyTuple_GET_SIZE
+
+cimport core.buffer as buffers
+cimport core.launch as core
+cimport core.stream as streams
+from core.status cimport Status
+from ftcuda._objects.arguments cimport pack, wrong_count
+from ftcuda._objects.kernel cimport Kernel
+from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.stream cimport Stream, as_stream
+
+cdef extern from "Python.h":
+    PyObject* PyTuple_GET_ITEM(object arguments, Py_ssize_t index)
+
+
+cdef tuple dimensions(object value, str name):
+    """`value` as three positive ints."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = (value,)
+    if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
+        raise ValueError(f"{name} must be an int or a tuple of one to three ints, not {value!r}")
+    result = []
+    for number in (*value, 1, 1)[:3]:
+        if isinstance(number, bool) or not hasattr(number, "__index__"):
+            raise TypeError(f"{name} must hold ints, not {type(number).__name__}")
+        number = number.__index__()
+        if not 1 <= number < 2**31:
+            raise ValueError(f"{name} must be from 1 to 2**31 - 1 in each dimension, not {number}")
+        result.append(number)
+    return tuple(result)
+
+
+cdef core.Dimensions as_dimensions(tuple value):
+    cdef core.Dimensions result
+    result.x, result.y, result.z = value
+    return result
+
+
+cdef class LaunchConfig:
+    """Shape of a launch. Constant, and shared by any number of threads.
+
+    Parameters
+    ----------
+    grid : int or tuple of int
+        Blocks; clusters when `cluster` is given.
+    cluster : int or tuple of int, optional
+        Blocks per cluster (compute capability 9.0 and up).
+    block : int or tuple of int
+        Threads per block.
+    shmem_size : int
+        Bytes of dynamic shared memory per block.
+    is_cooperative : bool
+        All blocks are resident at once and may synchronise with each other.
+    programmatic_stream_serialization : bool
+        The kernel may start before the one before it in the stream has ended, at a point that one chooses.
+
+    Thread safety: atomic.
+    """
+
+    def __cinit__(self, grid=None, cluster=None, block=None, shmem_size=0, is_cooperative=False,
+                  programmatic_stream_serialization=False):
+        cdef core.Dimensions cluster_dimensions
+        cdef const core.Dimensions* in_cluster = NULL
+        if grid is None or block is None:
+            raise ValueError("grid and block must be given")
+        self.grid = dimensions(grid, "grid")
+        self.block = dimensions(block, "block")
+        self.cluster = None if cluster is None else dimensions(cluster, "cluster")
+        if isinstance(shmem_size, bool) or not hasattr(shmem_size, "__index__"):
+            raise TypeError(f"shmem_size must be an int, not {type(shmem_size).__name__}")
+        if not 0 <= shmem_size < 2**31:
+            raise ValueError(f"shmem_size must be from 0 to 2**31 - 1 bytes, not {shmem_size}")
+        self.shmem_size = shmem_size
+        self.is_cooperative = bool(is_cooperative)
+        self.programmatic_stream_serialization = bool(programmatic_stream_serialization)
+        if cluster is not None:
+            for of_grid, of_cluster in zip(self.grid, self.cluster):
+                if of_grid * of_cluster >= 2**31:
+                    raise ValueError(f"grid times cluster must be below 2**31 in each dimension, not {of_grid * of_cluster}")
+            cluster_dimensions = as_dimensions(self.cluster)
+            in_cluster = &cluster_dimensions
+        self._shape = new core.LaunchShape(
+            as_dimensions(self.grid), as_dimensions(self.block), in_cluster, self.shmem_size, self.is_cooperative,
+            self.programmatic_stream_serialization)
+
+    def __dealloc__(self):
+        del self._shape
+
+    def _identity(self):
+        return (self.grid, self.cluster, self.block, self.shmem_size, self.is_cooperative, self.programmatic_stream_serialization)
+
+    def __eq__(self, other):
+        if not isinstance(other, LaunchConfig):
+            return NotImplemented
+        return self._identity() == other._identity()
+
+    def __hash__(self):
+        return hash(self._identity())
+
+    def __repr__(self):
+        return (
+            f"LaunchConfig(grid={self.grid}, cluster={self.cluster}, block={self.block}, shmem_size={self.shmem_size}, "
+            f"is_cooperative={self.is_cooperative}, "
+            f"programmatic_stream_serialization={self.programmatic_stream_serialization})"
+        )
+
+
+# What fits on the stack; launches with more take memory for the call.
+cdef enum:
+    SMALL_BLOCK = 1024
+    SMALL_COUNT = 32
+
+
+def launch(stream, config, kernel, *kernel_args):
+    """Submits a kernel to a stream.
+
+    Parameters
+    ----------
+    stream : Stream or object with ``__cuda_stream__``
+    config : LaunchConfig
+    kernel : Kernel
+    *kernel_args
+        One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured ones too) or a
+        ctypes value. A Python int for a float parameter becomes a float; everything else must fit in kind and size.
+
+    Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
+    after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError
+        An argument does not fit its parameter; nothing was launched.
+    """
+    cdef char small_block[SMALL_BLOCK]
+    cdef void* small_parameters[SMALL_COUNT]
+    cdef buffers.Buffer* small_buffers[SMALL_COUNT]
+    cdef char* memory
+    cdef Py_ssize_t count = PyTuple_GET_SIZE(kernel_args)
+    if not isinstance(config, LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
+    if not isinstance(kernel, Kernel):
+        raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
+    if count != (<Kernel>kernel)._slot_count:
+        wrong_count(kernel, count)
+    cdef Stream launching_stream = <Stream>stream if type(stream) is Stream else as_stream(stream)
+    if count <= SMALL_COUNT and (<Kernel>kernel)._block_size <= SMALL_BLOCK:
+        submit(launching_stream, config, kernel, kernel_args, small_block, small_parameters, small_buffers)
+        return
+    memory = <char*>PyMem_Malloc((<Kernel>kernel)._block_size + 2 * count * sizeof(void*))
+    if memory == NULL:
+        raise MemoryError()
+    try:
+        submit(launching_stream, config, kernel, kernel_args, memory + 2 * count * sizeof(void*),
+               <void**>memory, <buffers.Buffer**>memory + count)
+    finally:
+        PyMem_Free(memory)
+
+
+cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple arguments, char* block, void** parameters,
+                buffers.Buffer** used) except -1:
+    cdef Status status
+    cdef Py_ssize_t index
+    cdef size_t buffer_count = 0
+    cdef streams.Stream* target = stream.on(NULL)
+    for index in range(kernel._slot_count):
+        pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count])
+        if used[buffer_count] != NULL:
+            buffer_count += 1
+        parameters[index] = block + kernel._slots[index].offset
+    with nogil:
+        status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, used, buffer_count)
+    if not status.ok():
+        raise_status(status, "launch", f"{kernel} in {stream}")
+    return 0

@@ -1,0 +1,315 @@
+"""Memory resources."""
+
+from libc.stdint cimport uint64_t
+
+cimport core.memory as core
+from core.device cimport Context
+from core.lifetime cimport Ref
+from core.memory cimport MemoryKind
+from core.status cimport Status
+from ftcuda._objects.device cimport Device, as_device, device_of
+from ftcuda._objects.raising cimport raise_status
+
+from ftcuda._objects.options import (
+    DeviceMemoryResourceOptions,
+    ManagedMemoryResourceOptions,
+    PinnedMemoryResourceOptions,
+    checked,
+)
+from ftcuda.errors import NotSupportedError
+
+
+cdef class MemoryResource:
+    """Where buffers come from. Constant, and shared by any number of threads.
+
+    A resource with a pool may be closed: it allocates no more, and the pool goes when its last buffer has gone.
+    """
+
+    def __init__(self):
+        raise TypeError("MemoryResource is abstract: use one of its subclasses in ftcuda")
+
+    def __dealloc__(self):
+        if self._resource != NULL:
+            with nogil:
+                self._resource.close()
+                self._resource.release()
+
+    cdef core.MemoryResource* opened(self) except NULL:
+        if self._resource == NULL:
+            raise TypeError(f"{type(self).__name__} did not call the __init__ of its base class")
+        return self._resource
+
+    def allocate(self, size, *, stream=None):
+        """Allocates a buffer.
+
+        Parameters
+        ----------
+        size : int
+            Bytes. Zero is allowed and allocates nothing.
+        stream : Stream
+            The memory may be used in this stream's order from here on, and is freed in it. Resources that are not
+            stream-ordered allow None; the others take the device's legacy default stream for it.
+
+        Returns
+        -------
+        Buffer
+
+        Thread safety: shared.
+
+        Raises
+        ------
+        OutOfMemoryError
+            After unused memory was collected and the allocation tried once more.
+        """
+        return _buffer.allocate_from(self, size, stream)
+
+    def close(self):
+        """Refuses further allocations. Idempotent. Thread safety: atomic."""
+        cdef core.MemoryResource* resource = self.opened()
+        with nogil:
+            resource.close()
+
+    @property
+    def is_closed(self):
+        """Whether :meth:`close` was called. Thread safety: atomic."""
+        return self.opened().is_closed()
+
+    @property
+    def device(self):
+        """The device whose context the resource belongs to. Thread safety: atomic."""
+        return device_of(&self.opened().context())
+
+    @property
+    def device_id(self):
+        """Ordinal of the device of device memory; -1 for host memory. Thread safety: atomic."""
+        return -1 if self.opened().kind() == MemoryKind.pinned else self.opened().context().device().ordinal()
+
+    @property
+    def is_device_accessible(self):
+        """Whether kernels may touch the memory: always. Thread safety: atomic."""
+        return True
+
+    @property
+    def is_host_accessible(self):
+        """Whether the host may touch the memory. Thread safety: atomic."""
+        return self.opened().kind() != MemoryKind.device
+
+    @property
+    def is_managed(self):
+        """Whether the memory migrates between host and device. Thread safety: atomic."""
+        return self.opened().kind() == MemoryKind.managed
+
+    @property
+    def is_stream_ordered(self):
+        """Whether allocations come from a pool, in a stream's order. Thread safety: atomic."""
+        return self.opened().is_pool()
+
+    @property
+    def is_handle_owned(self):
+        """Whether the pool is this resource's own. Thread safety: atomic."""
+        return self.opened().is_owned()
+
+    @property
+    def handle(self):
+        """The ``CUmemoryPool`` as an integer, 0 where there is none. Thread safety: atomic."""
+        return <size_t>self.opened().cu_pool()
+
+    @property
+    def attributes(self):
+        """The pool's attributes. Thread safety: atomic."""
+        return MemoryPoolAttributes(self)
+
+    def trim(self, size_t bytes_to_keep=0):
+        """Gives unused memory of the pool back to the system. Thread safety: atomic.
+
+        Parameters
+        ----------
+        bytes_to_keep : int
+        """
+        cdef Status status
+        cdef core.MemoryResource* resource = self.opened()
+        with nogil:
+            status = resource.trim(bytes_to_keep)
+        if not status.ok():
+            raise_status(status, "trim", self)
+
+    def __repr__(self):
+        return f"<{type(self).__name__} of {self.device!r}{' closed' if self.is_closed else ''}>"
+
+
+cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t limit, bint default) except -1:
+    """Gives `resource` a pool: the device's default one, or one of its own."""
+    cdef Ref[core.MemoryResource] made
+    cdef Status status
+    cdef Context* context = device.context_of()
+    with nogil:
+        if default:
+            status = core.MemoryResource.default_pool(context[0], made)
+        else:
+            status = core.MemoryResource.make_pool(context[0], kind, limit, made)
+    if not status.ok():
+        raise_status(status, "make a memory pool on", device)
+    resource._resource = made.detach()
+    return 0
+
+
+cdef int make_plain(MemoryResource resource, Device device, MemoryKind kind) except -1:
+    resource._resource = core.MemoryResource.plain(device.context_of()[0], kind).detach()
+    return 0
+
+
+cdef class DeviceMemoryResource(MemoryResource):
+    """Device memory from a stream-ordered pool.
+
+    Parameters
+    ----------
+    device_id : int or Device, optional
+    options : DeviceMemoryResourceOptions or dict, optional
+        None takes the device's default pool; anything else makes a pool.
+
+    Raises
+    ------
+    NotSupportedError
+        Where the device has no pools (Windows TCC, drivers before 11.2): :class:`SynchronousMemoryResource` works there.
+    """
+
+    def __init__(self, device_id=None, options=None):
+        device = as_device(device_id)
+        if not device.features.memory_pools:
+            raise NotSupportedError(
+                f"cannot make a memory pool on {device}: it has none ({device.features.why('memory_pools')}); "
+                "use SynchronousMemoryResource, as Device.allocate does"
+            )
+        if options is None:
+            make(self, device, MemoryKind.device, 0, True)
+        else:
+            make(self, device, MemoryKind.device, checked(options, DeviceMemoryResourceOptions).max_size, False)
+
+
+cdef class SynchronousMemoryResource(MemoryResource):
+    """Device memory by ``cuMemAlloc`` and ``cuMemFree``, which every device has.
+
+    A free waits for the streams that used the buffer, so that nothing is freed under running work.
+
+    Parameters
+    ----------
+    device_id : int or Device, optional
+    """
+
+    def __init__(self, device_id=None):
+        make_plain(self, as_device(device_id), MemoryKind.device)
+
+
+cdef class PinnedMemoryResource(MemoryResource):
+    """Pinned host memory, from a stream-ordered pool where the device offers host pools, else as `LegacyPinnedMemoryResource`.
+
+    Parameters
+    ----------
+    options : PinnedMemoryResourceOptions or dict, optional
+    """
+
+    def __init__(self, options=None):
+        options = checked(options, PinnedMemoryResourceOptions)
+        device = Device()
+        if device.features.host_pools:
+            make(self, device, MemoryKind.pinned, options.max_size, False)
+        else:
+            make_plain(self, device, MemoryKind.pinned)
+
+
+cdef class LegacyPinnedMemoryResource(MemoryResource):
+    """Pinned host memory by ``cuMemHostAlloc``, reachable from every device."""
+
+    def __init__(self):
+        make_plain(self, Device(), MemoryKind.pinned)
+
+
+cdef class ManagedMemoryResource(MemoryResource):
+    """Managed memory, from a stream-ordered pool where the device offers it, else by ``cuMemAllocManaged``.
+
+    Parameters
+    ----------
+    options : ManagedMemoryResourceOptions or dict, optional
+    """
+
+    def __init__(self, options=None):
+        options = checked(options, ManagedMemoryResourceOptions)
+        device = as_device(options.preferred_location)
+        if not device.features.managed_memory:
+            raise NotSupportedError(f"cannot make managed memory on {device}: {device.features.why('managed_memory')} is 0")
+        if device.features.managed_pools:
+            make(self, device, MemoryKind.managed, 0, False)
+        else:
+            make_plain(self, device, MemoryKind.managed)
+
+
+def default_resource(Device device not None):
+    """The resource of `device` that `Device.allocate` takes: its pool, or plain allocations where there is none."""
+    if device.features.memory_pools:
+        return DeviceMemoryResource(device)
+    return SynchronousMemoryResource(device)
+
+
+# CUmemPool_attribute, cuda.h 13.5.
+POOL_ATTRIBUTES = {
+    "reuse_follow_event_dependencies": 1,
+    "reuse_allow_opportunistic": 2,
+    "reuse_allow_internal_dependencies": 3,
+    "release_threshold": 4,
+    "reserved_mem_current": 5,
+    "reserved_mem_high": 6,
+    "used_mem_current": 7,
+    "used_mem_high": 8,
+}
+SETTABLE = frozenset({"reuse_follow_event_dependencies", "reuse_allow_opportunistic", "reuse_allow_internal_dependencies",
+                      "release_threshold"})
+
+
+class MemoryPoolAttributes:
+    """Attributes of a pool by cuda.core's names; reading one asks the driver.
+
+    The reuse attributes and ``release_threshold`` (bytes) may be set; the ``_current`` and ``_high`` ones are bytes.
+    """
+
+    __slots__ = ("_resource",)
+
+    def __init__(self, resource):
+        object.__setattr__(self, "_resource", resource)
+
+    def __getattr__(self, name):
+        if name not in POOL_ATTRIBUTES:
+            raise AttributeError(f"memory pools have no attribute {name!r}")
+        value = _get_attribute(self._resource, POOL_ATTRIBUTES[name])
+        return bool(value) if name.startswith("reuse") else value
+
+    def __setattr__(self, name, value):
+        if name not in SETTABLE:
+            raise AttributeError(f"attribute {name!r} of a memory pool cannot be set")
+        _set_attribute(self._resource, POOL_ATTRIBUTES[name], value)
+
+    def __dir__(self):
+        return sorted(POOL_ATTRIBUTES)
+
+
+def _get_attribute(MemoryResource resource not None, int attribute):
+    cdef Status status
+    cdef uint64_t value = 0
+    cdef core.MemoryResource* asked = resource.opened()
+    with nogil:
+        status = asked.get_attribute(attribute, value)
+    if not status.ok():
+        raise_status(status, "ask for an attribute of", resource)
+    return value
+
+
+def _set_attribute(MemoryResource resource not None, int attribute, uint64_t value):
+    cdef Status status
+    cdef core.MemoryResource* asked = resource.opened()
+    with nogil:
+        status = asked.set_attribute(attribute, value)
+    if not status.ok():
+        raise_status(status, "set an attribute of", resource)
+
+
+# At the end: buffers need resources, and resources need buffers only when they allocate.
+import ftcuda._objects.buffer as _buffer  # noqa: E402

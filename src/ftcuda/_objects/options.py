@@ -1,0 +1,85 @@
+"""Options of streams, events, memory resources and programs: names and defaults as in cuda.core 1.x."""
+
+from dataclasses import dataclass
+
+
+@dataclass
+class StreamOptions:
+    """Options of a stream.
+
+    Attributes
+    ----------
+    nonblocking : bool
+        The stream does not synchronise with the legacy default stream.
+    priority : int or None
+        Smaller numbers are served first; None is the lowest priority.
+    """
+
+    nonblocking: bool = True
+    priority: int | None = None
+
+
+@dataclass
+class EventOptions:
+    """Options of an event.
+
+    Attributes
+    ----------
+    timing_enabled : bool
+        The event keeps the time it was reached, for ``end - start``.
+    blocking_sync : bool
+        A thread in :meth:`Event.sync` sleeps instead of spinning.
+    """
+
+    timing_enabled: bool = False
+    blocking_sync: bool = False
+
+
+@dataclass
+class DeviceMemoryResourceOptions:
+    """Options of a pool of device memory.
+
+    Attributes
+    ----------
+    max_size : int
+        Bytes the pool may grow to, 0 for no limit. Drivers before CUDA 12.2 ignore it.
+    """
+
+    max_size: int = 0
+
+
+@dataclass
+class PinnedMemoryResourceOptions:
+    """Options of a pool of pinned host memory.
+
+    Attributes
+    ----------
+    max_size : int
+        Bytes the pool may grow to, 0 for no limit.
+    """
+
+    max_size: int = 0
+
+
+@dataclass
+class ManagedMemoryResourceOptions:
+    """Options of managed memory.
+
+    Attributes
+    ----------
+    preferred_location : int or None
+        Ordinal of the device whose context the memory is made in; None for the current one.
+    """
+
+    preferred_location: int | None = None
+
+
+def checked(options: object, kind: type) -> object:
+    """Returns `options` as an instance of `kind`: None gives the defaults, a dict its fields."""
+    if options is None:
+        return kind()
+    if isinstance(options, dict):
+        return kind(**options)
+    if isinstance(options, kind):
+        return options
+    raise TypeError(f"options must be {kind.__name__}, a dict or None, not {type(options).__name__}")

@@ -1,0 +1,114 @@
+"""The one place that turns a status of the core into an exception."""
+
+import warnings
+
+from core.reclaim cimport Notice, has_mail, take, take_dropped
+from core.status cimport Reason, Status, describe, error_name, error_text
+
+from ftcuda.errors import (
+    CUDAError,
+    CUDAWarning,
+    ClosedError,
+    ContextPoisonedError,
+    ForkedProcessError,
+    NotSupportedError,
+    OutOfMemoryError,
+)
+
+# What to do about the codes that have a usual cause. CUresult, cuda.h 13.5.
+NEXT_STEPS = {
+    1: "check the arguments",
+    2: "free buffers that are not needed, or allocate less",
+    100: "check that the system has a CUDA device and that CUDA_VISIBLE_DEVICES does not hide it",
+    101: "ftcuda.Device.get_all_devices() lists the devices there are",
+    200: "check that the image is PTX, a cubin or a fatbin",
+    201: "the device's context was destroyed by other code in this process",
+    209: "compile for this device's architecture, or to PTX",
+    218: "the log of the exception says which instruction or line",
+    222: "the PTX is newer than the driver; compile with an older NVRTC or update the driver",
+    400: "check that the object belongs to this device and was not destroyed by other code",
+    600: "synchronise first",
+    700: "a kernel touched memory that it must not; compute-sanitizer finds the place",
+    701: "use smaller blocks or less shared memory",
+    716: "a kernel made an access that is not aligned to its size",
+    719: "compute-sanitizer finds the place",
+    720: "use fewer blocks: all blocks of a cooperative launch must fit on the device at once",
+    801: "Device.features says what this device and driver offer",
+    900: "this call is not allowed while a stream of this thread or context is captured",
+    901: "a forbidden call ended the capture; end it and capture again",
+    906: "do not use the legacy default stream while a blocking stream is captured",
+}
+
+
+cdef str decode(const char* text):
+    return text.decode("utf-8", "replace")
+
+
+cdef str version_text(int version):
+    return f"{version // 1000}.{version % 1000 // 10}"
+
+
+cdef int raise_status(Status status, str verb, object subject) except -1:
+    """Raises what `status`, which is not a success, means for the attempt to `verb` the `subject`."""
+    cdef Reason reason = status.reason()
+    cdef str attempt = f"cannot {verb} {subject}"
+    cdef str entry = decode(describe(status.entry()).symbol)
+    cdef int code = status.code()
+    if reason == Reason.closed:
+        raise ClosedError(f"{attempt}: it, or an object it needs, is closed")
+    if reason == Reason.forked:
+        raise ForkedProcessError(
+            f"{attempt}: this process was forked from one that used CUDA, which does not survive a fork; "
+            "start workers with multiprocessing's 'spawn' method"
+        )
+    if reason == Reason.in_use:
+        raise BufferError(f"{attempt}: a view of it is still exported; release the view first")
+    if reason == Reason.wrong_device:
+        raise ValueError(f"{attempt}: the objects in this call belong to different devices")
+    if reason == Reason.not_found:
+        raise KeyError(f"{attempt}: no such symbol in the image")
+    if reason == Reason.bad_image:
+        raise ValueError(f"{attempt}: the image is neither PTX nor a cubin nor a fatbin")
+    if reason == Reason.absent:
+        since = version_text(describe(status.entry()).version)
+        raise NotSupportedError(
+            f"{attempt}: the driver has no {entry}; drivers of CUDA {since} and newer have it", 0, "", entry
+        )
+    if reason == Reason.not_supported:
+        raise NotSupportedError(f"{attempt}: this device or driver mode does not offer it; see Device.features")
+    name = decode(error_name(code))
+    if reason == Reason.poisoned:
+        raise ContextPoisonedError(
+            f"{attempt}: the device's context ended with {name} ({decode(error_text(code))}), first reported by {entry}; "
+            "restart the process",
+            code, name, entry,
+        )
+    next_step = NEXT_STEPS.get(code, "see the CUDA driver API reference")
+    deferred = ", deferred: the failure is of work submitted earlier" if code in STICKY else ""
+    message = f"{attempt}: {name} ({decode(error_text(code))}{deferred}); {next_step}"
+    raise (OutOfMemoryError if code == 2 else CUDAError)(message, code, name, entry)
+
+
+# Failures that the driver finds while it works and reports from whichever call comes next.
+STICKY = frozenset({214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719})
+
+
+cdef int deliver_mail() except -1:
+    """Issues a warning for each failure of a destructor since the last time."""
+    cdef Notice notice
+    cdef size_t dropped
+    if not has_mail():
+        return 0
+    while take(notice):
+        code = notice.status.code()
+        entry = decode(describe(notice.status.entry()).symbol)
+        warnings.warn(
+            f"cannot {decode(notice.verb)} {decode(notice.object)}: {decode(error_name(code))} "
+            f"({decode(error_text(code))}) from {entry}, while a destructor ran",
+            CUDAWarning,
+            stacklevel=2,
+        )
+    dropped = take_dropped()
+    if dropped:
+        warnings.warn(f"{dropped} more failures of destructors were not kept", CUDAWarning, stacklevel=2)
+    return 0
