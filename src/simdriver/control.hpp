@@ -37,7 +37,7 @@ struct FtcudaSimFault {
 };
 
 struct FtcudaSimControl {
-    int version;  // 1
+    int version;  // of this struct: 1
 
     // Violations: what correct programs never do (stale or foreign handle, double destroy, free before last use, leak of
     // a capture, ...). They are counted and described; the oldest 256 texts are kept.
@@ -52,7 +52,6 @@ struct FtcudaSimControl {
     // The device's clock. Held: streams accept work but run none of it until released, or stepped.
     void (*hold)();
     void (*release)();
-    void (*wait_idle)();                               // blocks until no released work is left
 
     std::uint64_t (*this_thread)();
     std::uint64_t (*add_fault)(const FtcudaSimFault* fault);  // returns an id
@@ -61,12 +60,8 @@ struct FtcudaSimControl {
     std::uint64_t (*fault_waiting)(std::uint64_t id);  // threads held at this moment
     void (*clear_faults)();
 
-    void (*limit_memory)(int device, std::uint64_t bytes);  // device memory the allocator may still hand out, for OOM tests; 0 = the whole device
-
-    // A kernel implemented on the host, for launch tests that need no PTX: a module image "ftcuda-sim-native\n<name>\n"
-    // has one kernel <name> with the registered parameter sizes, whose launches call `function` with the packed block.
-    void (*register_native)(const char* name, const std::size_t* parameter_sizes, std::size_t count,
-                            void (*function)(const void* parameters, void* user_data), void* user_data);
+    void (*limit_memory)(int device, std::uint64_t bytes);  // what the device may hand out in all; 0 = its whole memory
+    std::size_t (*last_fault_text)(char* text, std::size_t capacity);  // the latest kernel fault, empty if none; returns the full length
 };
 
 const FtcudaSimControl* ftcuda_sim_control();

@@ -1,0 +1,116 @@
+#include "faults.hpp"
+
+#include <array>
+#include <atomic>
+#include <cstring>
+
+namespace ftcuda::sim {
+
+namespace {
+
+struct Fault {
+    std::string entry;
+    std::uint64_t nth;
+    std::uint64_t thread;
+    int action;
+    int value;
+    std::uint64_t hits = 0;
+    std::uint64_t waiting = 0;
+};
+
+// A lock of its own: a call held by a fault must not hold the world's.
+struct Plan {
+    std::mutex mutex;
+    std::condition_variable changed;
+    std::map<std::uint64_t, Fault> faults;
+    std::uint64_t next_id = 1;
+    std::atomic<std::size_t> size{0};   // so that calls without any plan take no lock
+    std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Call::count)> calls{};
+};
+
+Plan& plan() noexcept {
+    static Plan& only = *new Plan;
+    return only;
+}
+
+void poison_current(CUresult value) {
+    const Guard lock(world().mutex);
+    const std::shared_ptr<Context> context = world().context_handles.find(current_context);
+    if (context && context->failure == CUDA_SUCCESS) context->failure = value;
+    world().progress.notify_all();
+}
+
+}  // namespace
+
+bool apply_faults(Call call, CUresult& result) {
+    Plan& p = plan();
+    p.calls[static_cast<std::size_t>(call)].fetch_add(1, std::memory_order_relaxed);
+    if (p.size.load(std::memory_order_acquire) == 0) return false;
+    Guard lock(p.mutex);
+    for (auto& [id, fault] : p.faults) {
+        if (fault.entry != describe(call).symbol || (fault.thread != 0 && fault.thread != this_thread())) continue;
+        if (fault.nth == 0 || --fault.nth != 0) continue;
+        ++fault.hits;
+        result = fault.value;
+        if (fault.action == FTCUDA_SIM_HOLD) {
+            ++fault.waiting;
+            p.changed.notify_all();
+            const std::uint64_t held = id;
+            while (p.faults.count(held) != 0) p.changed.wait(lock);
+            return false;
+        }
+        const bool poisons = fault.action == FTCUDA_SIM_POISON;
+        lock.unlock();
+        if (poisons) poison_current(result);
+        return true;
+    }
+    return false;
+}
+
+std::uint64_t calls_of(const char* symbol) {
+    std::uint64_t total = 0;
+    for (unsigned index = 0; index < static_cast<unsigned>(Call::count); ++index) {
+        if (symbol != nullptr && std::strcmp(symbol, describe(static_cast<Call>(index)).symbol) != 0) continue;
+        total += plan().calls[index].load(std::memory_order_relaxed);
+    }
+    return total;
+}
+
+std::uint64_t add_fault(const FtcudaSimFault& fault) {
+    Plan& p = plan();
+    const Guard lock(p.mutex);
+    const std::uint64_t id = p.next_id++;
+    p.faults.emplace(id, Fault{fault.entry, fault.nth, fault.thread, fault.action, fault.value});
+    p.size.store(p.faults.size(), std::memory_order_release);
+    return id;
+}
+
+void release_fault(std::uint64_t id) {
+    Plan& p = plan();
+    const Guard lock(p.mutex);
+    p.faults.erase(id);
+    p.size.store(p.faults.size(), std::memory_order_release);
+    p.changed.notify_all();
+}
+
+std::uint64_t fault_hits(std::uint64_t id) {
+    const Guard lock(plan().mutex);
+    const auto found = plan().faults.find(id);
+    return found == plan().faults.end() ? 0 : found->second.hits;
+}
+
+std::uint64_t fault_waiting(std::uint64_t id) {
+    const Guard lock(plan().mutex);
+    const auto found = plan().faults.find(id);
+    return found == plan().faults.end() ? 0 : found->second.waiting;
+}
+
+void clear_faults() {
+    Plan& p = plan();
+    const Guard lock(p.mutex);
+    p.faults.clear();
+    p.size.store(0, std::memory_order_release);
+    p.changed.notify_all();
+}
+
+}  // namespace ftcuda::sim

@@ -1,0 +1,197 @@
+// Device memory: addresses that the host cannot touch, backed by pages that the simulator can.
+#include "profile.hpp"
+#include "world.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace ftcuda::sim {
+
+namespace {
+
+constexpr std::uint64_t granularity = 512;        // as cuMemAlloc aligns
+constexpr std::uint64_t page = 4096;
+constexpr std::uint64_t filled = 16 << 20;        // garbage is written to this much of an allocation
+constexpr int fresh = 0xa5;
+constexpr int freed = 0xdd;
+
+// One device's memory. The addresses handed out lie in a reservation without any access, so that host code which
+// dereferences one faults; the same pages are mapped a second time, readable, elsewhere.
+class Arena {
+public:
+    explicit Arena(std::uint64_t size) : size_(size) {
+        const int file = memfd_create("ftcuda-simulated-device", MFD_CLOEXEC);
+        if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return;
+        void* const addresses = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* const bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+        close(file);
+        if (addresses == MAP_FAILED || bytes == MAP_FAILED) return;
+        base_ = reinterpret_cast<std::uintptr_t>(addresses);
+        bytes_ = static_cast<std::byte*>(bytes);
+        free_.emplace(base_, size);
+    }
+
+    // First fit. 0 when nothing is large enough.
+    std::uint64_t take(std::uint64_t size) {
+        for (auto range = free_.begin(); range != free_.end(); ++range) {
+            if (range->second < size) continue;
+            const std::uint64_t begin = range->first;
+            const std::uint64_t rest = range->second - size;
+            free_.erase(range);
+            if (rest != 0) free_.emplace(begin + size, rest);
+            return begin;
+        }
+        return 0;
+    }
+
+    void give(std::uint64_t begin, std::uint64_t size) {
+        auto next = free_.lower_bound(begin);
+        if (next != free_.end() && begin + size == next->first) {
+            size += next->second;
+            next = free_.erase(next);
+        }
+        if (next != free_.begin()) {
+            const auto previous = std::prev(next);
+            if (previous->first + previous->second == begin) {
+                previous->second += size;
+                return;
+            }
+        }
+        free_.emplace(begin, size);
+    }
+
+    std::byte* bytes(std::uint64_t begin) const noexcept { return bytes_ + (begin - base_); }
+
+    // Gives whole pages back to the system.
+    void drop(std::uint64_t begin, std::uint64_t size) const noexcept {
+        const std::uint64_t first = (begin - base_ + page - 1) / page * page;
+        const std::uint64_t last = (begin - base_ + size) / page * page;
+        if (first < last) madvise(bytes_ + first, last - first, MADV_REMOVE);
+    }
+
+private:
+    std::uint64_t size_;
+    std::uint64_t base_ = 0;
+    std::byte* bytes_ = nullptr;
+    std::map<std::uint64_t, std::uint64_t> free_;  // begin -> size
+};
+
+Arena& arena(int device) {
+    static std::vector<std::unique_ptr<Arena>>& arenas = *new std::vector<std::unique_ptr<Arena>>(static_cast<std::size_t>(device_count()));
+    std::unique_ptr<Arena>& mine = arenas[static_cast<std::size_t>(device)];
+    if (!mine) mine = std::make_unique<Arena>(device_memory());
+    return *mine;
+}
+
+std::uint64_t rounded(std::uint64_t size) noexcept {
+    return (size + granularity - 1) / granularity * granularity;
+}
+
+// What kernels see: the live allocations. Called by interpreting threads, which do not hold the lock.
+class KernelMemory final : public ptx::Memory {
+public:
+    bool find(std::uint64_t address, std::size_t size, ptx::Extent& extent) override {
+        const Guard lock(world().mutex);
+        const Allocation* const allocation = find_allocation(address, size);
+        if (allocation == nullptr) return false;
+        extent = {allocation->begin, allocation->begin + allocation->size, allocation->bytes};
+        return true;
+    }
+
+    std::uint64_t generation() const noexcept override { return generation_.load(std::memory_order_acquire); }
+    void advance() noexcept { generation_.fetch_add(1, std::memory_order_acq_rel); }
+
+private:
+    std::atomic<std::uint64_t> generation_{0};
+};
+
+KernelMemory& memory() noexcept {
+    static KernelMemory& only = *new KernelMemory;
+    return only;
+}
+
+}  // namespace
+
+ptx::Memory& kernel_memory() noexcept { return memory(); }
+
+CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin) {
+    World& w = world();
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size > device_memory()) return CUDA_ERROR_OUT_OF_MEMORY;
+    Allocation allocation;
+    allocation.size = size;
+    allocation.kind = kind;
+    allocation.device = device;
+    if (kind == Kind::device) {
+        const std::uint64_t limit = w.memory_limits[static_cast<std::size_t>(device)];
+        std::uint64_t& used = w.memory_used[static_cast<std::size_t>(device)];
+        if (used + rounded(size) > (limit != 0 ? limit : device_memory())) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (pool && pool->limit != 0 && pool->used + size > pool->limit) return CUDA_ERROR_OUT_OF_MEMORY;
+        allocation.begin = arena(device).take(rounded(size));
+        if (allocation.begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+        used += rounded(size);
+        allocation.bytes = arena(device).bytes(allocation.begin);
+    } else {
+        void* const host = mmap(nullptr, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (host == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
+        allocation.begin = reinterpret_cast<std::uintptr_t>(host);
+        allocation.bytes = static_cast<std::byte*>(host);
+    }
+    std::memset(allocation.bytes, fresh, std::min(size, filled));
+    if (pool) {
+        pool->used += size;
+        pool->used_high = std::max(pool->used_high, pool->used);
+        pool->reserved = std::max(pool->reserved, pool->used);
+        pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
+    }
+    allocation.pool = std::move(pool);
+    begin = allocation.begin;
+    w.allocations.emplace(begin, std::move(allocation));
+    return CUDA_SUCCESS;
+}
+
+Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
+    World& w = world();
+    auto after = w.allocations.upper_bound(address);
+    if (after == w.allocations.begin()) return nullptr;
+    Allocation& allocation = std::prev(after)->second;
+    const std::uint64_t offset = address - allocation.begin;
+    return offset <= allocation.size && size <= allocation.size - offset && offset < allocation.size ? &allocation : nullptr;
+}
+
+void release(Allocation& allocation) {
+    World& w = world();
+    if (allocation.pending != 0) violation("memory freed before the last work that uses it was done");
+    if (allocation.pool) allocation.pool->used -= allocation.size;
+    if (allocation.kind == Kind::device) {
+        std::memset(allocation.bytes, freed, std::min(allocation.size, filled));
+        if (allocation.size > filled) arena(allocation.device).drop(allocation.begin, allocation.size);
+        arena(allocation.device).give(allocation.begin, rounded(allocation.size));
+        w.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
+    } else {
+        munmap(allocation.bytes, (allocation.size + page - 1) / page * page);
+    }
+    w.allocations.erase(allocation.begin);
+    memory().advance();
+}
+
+void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches) {
+    Allocation* const allocation = find_allocation(address, 1);
+    if (allocation == nullptr) return;
+    if (allocation->freeing) violation("work submitted with memory whose free is already submitted");
+    ++allocation->pending;
+    touches.push_back(allocation->begin);
+}
+
+void end_touches(const std::vector<std::uint64_t>& touches) {
+    for (const std::uint64_t begin : touches) {
+        const auto found = world().allocations.find(begin);
+        if (found != world().allocations.end() && found->second.pending != 0) --found->second.pending;
+    }
+}
+
+}  // namespace ftcuda::sim

@@ -1,0 +1,233 @@
+// Exports: streams, events and host functions.
+#include "gate.hpp"
+#include "profile.hpp"
+
+#include <algorithm>
+
+namespace ftcuda::sim {
+
+FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
+    FTCUDA_SIM_ENTER(cuStreamCreateWithPriority);
+    World& w = world();
+    const Guard lock(w.mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    if (flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
+    auto stream = std::make_shared<Stream>();
+    stream->context = context;
+    stream->queue = std::make_shared<Queue>();
+    stream->queue->context = context;
+    stream->flags = flags;
+    stream->priority = std::clamp(priority, -5, 0);
+    stream->id = w.next_stream_id++;
+    stream->handle = reinterpret_cast<CUstream>(w.streams.add(stream));
+    auto& streams = context->streams;
+    streams.erase(std::remove_if(streams.begin(), streams.end(), [](const auto& weak) { return weak.expired(); }), streams.end());
+    streams.push_back(stream);
+    *handle = stream->handle;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
+    FTCUDA_SIM_ENTER(cuStreamDestroy_v2);
+    World& w = world();
+    const Guard lock(w.mutex);
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    const std::shared_ptr<Stream> stream = w.streams.remove(handle);
+    if (!stream) {
+        violation("stream destroyed that does not exist (twice, or foreign)");
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    if (stream->capture) {
+        violation("stream destroyed while it captures");
+        stream->capture->invalidated = true;
+    }
+    // Its work runs on.
+    std::vector<Point>& lingering = stream->context->lingering;
+    lingering.erase(std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }), lingering.end());
+    lingering.push_back({stream->queue, stream->queue->submitted});
+    stream->queue->closed = true;
+    stream->queue->arrived.notify_one();
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamQuery(CUstream handle) {
+    FTCUDA_SIM_ENTER(cuStreamQuery);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return Point{stream->queue, stream->queue->submitted}.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
+    FTCUDA_SIM_ENTER(cuStreamSynchronize);
+    Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return wait_for(lock, *stream->context, {stream->queue, stream->queue->submitted});
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
+    FTCUDA_SIM_ENTER(cuStreamWaitEvent);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        if (!stream->capture) event->capture->joined.push_back(stream);
+        stream->capture = event->capture;
+        return CUDA_SUCCESS;
+    }
+    if (stream->capture) {
+        stream->capture->invalidated = true;
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    Work work;
+    if (!event->point.reached()) work.after.push_back(event->point);
+    submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    FTCUDA_SIM_ENTER(cuStreamGetFlags);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    *flags = stream->flags;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
+    FTCUDA_SIM_ENTER(cuStreamGetPriority);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    *priority = stream->priority;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
+    FTCUDA_SIM_ENTER(cuStreamGetCtx);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    *context = stream->context->handle;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
+    FTCUDA_SIM_ENTER(cuStreamGetId);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    *id = stream->id;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
+    FTCUDA_SIM_ENTER(cuLaunchHostFunc);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    Work work;
+    work.run = [function, user_data] {
+        function(user_data);
+        return CUDA_SUCCESS;
+    };
+    submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+    FTCUDA_SIM_ENTER(cuEventCreate);
+    const Guard lock(world().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    auto event = std::make_shared<Event>();
+    event->context = context;
+    event->flags = flags;
+    *handle = reinterpret_cast<CUevent>(world().events.add(event));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventDestroy_v2);
+    const Guard lock(world().mutex);
+    if (world().events.remove(handle)) return CUDA_SUCCESS;
+    violation("event destroyed that does not exist (twice, or foreign)");
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventRecord(CUevent event_handle, CUstream handle) {
+    FTCUDA_SIM_ENTER(cuEventRecord);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    event->capture = stream->capture;
+    if (stream->capture) {
+        ++stream->capture->nodes;
+        return CUDA_SUCCESS;
+    }
+    const auto reached_at = std::make_shared<double>(-1.0);
+    Work work;
+    work.run = [reached_at] {
+        const double now = now_milliseconds();
+        const Guard inner(world().mutex);
+        *reached_at = now;
+        return CUDA_SUCCESS;
+    };
+    event->reached_at = reached_at;
+    event->point = submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventQuery);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        event->capture->invalidated = true;
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return event->point.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventSynchronize);
+    Guard lock(world().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        event->capture->invalidated = true;
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return wait_for(lock, *event->context, event->point);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    FTCUDA_SIM_ENTER(cuEventElapsedTime);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Event> start;
+    std::shared_ptr<Event> end;
+    if (const CUresult result = find_event(start_handle, start); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = find_event(end_handle, end); result != CUDA_SUCCESS) return result;
+    if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (!start->reached_at || !end->reached_at) return CUDA_ERROR_INVALID_HANDLE;
+    if (!start->point.reached() || !end->point.reached()) return CUDA_ERROR_NOT_READY;
+    *milliseconds = static_cast<float>(*end->reached_at - *start->reached_at);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace ftcuda::sim
