@@ -1,0 +1,150 @@
+"""Looking into the simulated driver, and steering it. Needs FTCUDA_DRIVER=sim."""
+
+from libc.stdint cimport uint64_t
+from libcpp cimport bool
+from libcpp.string cimport string
+
+import os
+from contextlib import contextmanager
+
+from ftcuda import driver_info
+
+cdef extern from "_driver/library.hpp" namespace "ftcuda::driver" nogil:
+    cppclass Library:
+        Library()
+        @staticmethod
+        Library open(const string& path, string& error) except +
+        void* symbol(const char* name)
+
+cdef extern from "../simdriver/control.hpp" nogil:
+    cdef struct FtcudaSimFault:
+        const char* entry
+        uint64_t nth
+        uint64_t thread
+        int action
+        int value
+
+    cdef struct FtcudaSimControl:
+        int version
+        uint64_t (*violation_count)() noexcept nogil
+        size_t (*violation_text)(uint64_t index, char* text, size_t capacity) noexcept
+        void (*clear_violations)() noexcept nogil
+        uint64_t (*live)(int object) noexcept
+        uint64_t (*live_bytes)(int object) noexcept
+        uint64_t (*calls)(const char* entry) noexcept nogil
+        void (*hold)() noexcept nogil
+        void (*release)() noexcept nogil
+        uint64_t (*this_thread)() noexcept nogil
+        uint64_t (*add_fault)(const FtcudaSimFault* fault) noexcept
+        void (*release_fault)(uint64_t id) noexcept nogil
+        uint64_t (*fault_hits)(uint64_t id) noexcept nogil
+        uint64_t (*fault_waiting)(uint64_t id) noexcept nogil
+        void (*clear_faults)() noexcept nogil
+        void (*limit_memory)(int device, uint64_t bytes) noexcept
+        size_t (*last_fault_text)(char* text, size_t capacity) noexcept
+
+OBJECTS = ("context", "stream", "event", "module", "pool", "device_allocation", "pinned_allocation", "managed_allocation")
+ACTIONS = {"fail": 0, "hold": 1, "poison": 2}
+
+ctypedef const FtcudaSimControl* (*GetControl)() noexcept nogil
+
+
+cdef const FtcudaSimControl* control() except NULL:
+    """The control surface of the loaded driver, loading it if this is its first use."""
+    cdef string error
+    cdef Library library
+    info = driver_info()
+    if not info.simulated:
+        raise RuntimeError(f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda")
+    library = Library.open(os.fsencode(info.path), error)
+    return (<GetControl>library.symbol("ftcuda_sim_control"))()
+
+
+def violations():
+    """Returns what was done that correct programs never do, oldest first (256 at most are kept). Thread safety: shared."""
+    cdef const FtcudaSimControl* sim = control()
+    cdef char[512] text
+    cdef uint64_t index
+    texts = []
+    for index in range(min(sim.violation_count(), 256)):
+        sim.violation_text(index, text, sizeof(text))
+        texts.append((<const char*>text).decode())
+    return texts
+
+
+def clear_violations():
+    """Forgets the violations. Thread safety: atomic."""
+    control().clear_violations()
+
+
+def live():
+    """Returns the number of live driver objects by kind. Thread safety: shared."""
+    cdef const FtcudaSimControl* sim = control()
+    return {name: sim.live(index) for index, name in enumerate(OBJECTS)}
+
+
+def calls(entry=None):
+    """Returns how often a driver function, or any, was called. Thread safety: atomic."""
+    cdef bytes name
+    if entry is None:
+        return control().calls(NULL)
+    name = entry.encode()
+    return control().calls(name)
+
+
+def last_fault():
+    """Returns the text of the latest kernel fault, empty if there was none. Thread safety: atomic."""
+    cdef char[512] text
+    control().last_fault_text(text, sizeof(text))
+    return (<const char*>text).decode()
+
+
+def this_thread():
+    """Returns the simulated driver's number of the calling thread. Thread safety: atomic."""
+    return control().this_thread()
+
+
+def limit_memory(uint64_t size, int device=0):
+    """Lets the device hand out `size` bytes in all; 0 lifts the limit. Thread safety: atomic."""
+    control().limit_memory(device, size)
+
+
+@contextmanager
+def held_clock():
+    """For its block, streams accept work but run none of it."""
+    control().hold()
+    try:
+        yield
+    finally:
+        control().release()
+
+
+def release_clock():
+    """Lets streams run again inside a `held_clock` block. Thread safety: atomic."""
+    control().release()
+
+
+def add_fault(entry, nth, thread, action, value):
+    """Behind `ftcuda.testing.faults`."""
+    cdef FtcudaSimFault fault
+    cdef bytes name = entry.encode()
+    fault.entry = name
+    fault.nth = nth
+    fault.thread = thread
+    fault.action = ACTIONS[action]
+    fault.value = value
+    return control().add_fault(&fault)
+
+
+def release_fault(uint64_t number):
+    cdef const FtcudaSimControl* sim = control()
+    with nogil:
+        sim.release_fault(number)
+
+
+def fault_hits(uint64_t number):
+    return control().fault_hits(number)
+
+
+def fault_waiting(uint64_t number):
+    return control().fault_waiting(number)
