@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Makes or refreshes a virtual environment with ftcuda in it and prints its python: `ci/environment.sh [t|gil] [11|12|13]`.
+# It lies in .venv/<kind>-cu<major>. ftcuda is built again only if its sources changed, so that a second run takes a second.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+kind=${1:-t}
+cuda=${2:-13}
+case $cuda in 11 | 12 | 13) ;; *) echo "usage: ci/environment.sh [t|gil] [11|12|13]" >&2; exit 2 ;; esac
+folder=$PWD/.venv/$kind-cu$cuda
+python=$folder/bin/python
+say() { echo "ci/environment.sh: $*" >&2; }
+
+if ! command -v g++ >/dev/null; then
+    say "installing g++"
+    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
+    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y g++; } >&2; then
+        say "a C++17 compiler is missing; run: sudo apt-get install g++"
+        exit 1
+    fi
+fi
+
+interpreter=$(ci/python.sh "$kind")
+if [ ! -x "$python" ] || ! "$python" -c '' 2>/dev/null; then
+    say "making $folder"
+    rm -rf "$folder"
+    "$interpreter" -m venv "$folder"
+fi
+
+install() { "$python" -m pip install -q --disable-pip-version-check "$@" >&2; }
+wanted=$(sha256sum pyproject.toml | cut -d' ' -f1)
+if [ "$(cat "$folder/requirements.stamp" 2>/dev/null)" != "$wanted" ]; then
+    say "installing what ftcuda needs (NVRTC of CUDA $cuda is the large one)"
+    mapfile -t requirements < <("$python" - "cu$cuda" <<'PYTHON'
+import sys, tomllib
+
+project = tomllib.load(open("pyproject.toml", "rb"))
+extras = project["project"]["optional-dependencies"]
+for requirement in project["build-system"]["requires"] + project["project"]["dependencies"] + extras["test"] + extras["demo"] + extras[sys.argv[1]]:
+    print(requirement)
+PYTHON
+    )
+    # Wheels only: a package without one for this interpreter is to be noticed, not compiled.
+    install --only-binary :all: "${requirements[@]}"
+    echo "$wanted" >"$folder/requirements.stamp"
+fi
+
+sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
+if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
+    say "building ftcuda"
+    PATH=$folder/bin:$PATH install --no-build-isolation --no-deps --force-reinstall .
+    echo "$sources" >"$folder/sources.stamp"
+fi
+echo "$python"

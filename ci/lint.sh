@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# Lints Python, Cython, shell scripts and spelling.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+tools=$PWD/.venv/lint
+if [ "$(cat "$tools/stamp" 2>/dev/null)" != "$(cat ci/lint-requirements.txt)" ]; then
+    rm -rf "$tools"
+    "$(ci/python.sh gil)" -m venv "$tools"
+    "$tools/bin/pip" -q install --disable-pip-version-check --only-binary :all: -r ci/lint-requirements.txt
+    cp ci/lint-requirements.txt "$tools/stamp"
+fi
+PATH=$tools/bin:$PATH
+ruff check .
+cython-lint src
+shellcheck ci/*.sh .ci/run
+codespell src tests examples ci docs ./*.md --skip '*.gz,*.npz,*.ptx,weights.npz'
+echo "lint: clean"

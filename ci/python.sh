@@ -1,0 +1,111 @@
+#!/usr/bin/env bash
+# Finds or makes a CPython 3.13 and prints its path: `ci/python.sh t` the free-threaded one (default), `ci/python.sh gil` the
+# other. Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which
+# takes three minutes once. Touches nothing outside the cache, except for Debian packages that the build needs.
+set -euo pipefail
+
+kind=${1:-t}
+case $kind in
+t) name=python3.13t; free_threaded=1; configure=(--disable-gil) ;;
+gil) name=python3.13; free_threaded=0; configure=() ;;
+*) echo "usage: ci/python.sh [t|gil]" >&2; exit 2 ;;
+esac
+cache=${FTCUDA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ftcuda}
+prefix=$cache/python-3.13-$kind
+
+say() { echo "ci/python.sh: $*" >&2; }
+
+# Whether $1 is a CPython 3.13 of the wanted kind with the modules that we need.
+fits() {
+    "$1" -c "
+import sys, sysconfig, ctypes, lzma, sqlite3, ssl, venv, zlib
+assert sys.version_info[:2] == (3, 13) and sys.implementation.name == 'cpython'
+assert bool(sysconfig.get_config_var('Py_GIL_DISABLED')) == bool($free_threaded)
+" 2>/dev/null
+}
+
+found() { echo "$1"; exit 0; }
+
+for candidate in "$(command -v $name || true)" "$prefix/bin/$name"; do
+    if [ -n "$candidate" ] && [ -x "$candidate" ] && fits "$candidate"; then found "$candidate"; fi
+done
+
+mkdir -p "$cache"
+exec 9>"$cache/python-3.13-$kind.lock"
+flock 9  # another script may be making the same interpreter
+if [ -x "$prefix/bin/$name" ] && fits "$prefix/bin/$name"; then found "$prefix/bin/$name"; fi
+
+uv=$(command -v uv || true)
+if [ -z "$uv" ] && python3 -m venv "$cache/uv" >/dev/null 2>&1 && "$cache/uv/bin/pip" -q install uv >/dev/null 2>&1; then
+    uv=$cache/uv/bin/uv
+fi
+if [ -n "$uv" ]; then
+    wanted=3.13; [ "$free_threaded" = 1 ] && wanted=3.13t
+    say "trying uv python install $wanted"
+    if UV_PYTHON_INSTALL_DIR=$cache/uv-python timeout 300 "$uv" python install --no-bin "$wanted" >"$cache/uv-$kind.log" 2>&1; then
+        candidate=$(UV_PYTHON_INSTALL_DIR=$cache/uv-python "$uv" python find "$wanted" 2>/dev/null || true)
+        if [ -n "$candidate" ] && fits "$candidate"; then found "$candidate"; fi
+    fi
+    say "uv found none (log: $cache/uv-$kind.log)"
+fi
+
+# From here on: Debian's source package.
+packages=(gcc make xz-utils libssl-dev zlib1g-dev libffi-dev libbz2-dev liblzma-dev libsqlite3-dev libreadline-dev)
+if ! command -v apt-get >/dev/null; then
+    say "there is no CPython 3.13 of kind '$kind', and no apt-get to fetch its source with; put $name on PATH"
+    exit 1
+fi
+missing=()
+for package in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -gt 0 ]; then
+    say "installing ${missing[*]}"
+    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
+    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}"; } >&2; then
+        say "cannot install Debian packages; run: sudo apt-get install ${missing[*]}"
+        exit 1
+    fi
+fi
+
+work=$cache/build-$kind
+rm -rf "$work"
+mkdir -p "$work/lists/partial" "$work/archives/partial"
+cd "$work"
+# The mirror and the key are the system's own.
+mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -n 1 | tr -d ' ')
+if [ -z "$mirror" ]; then
+    say "the system's apt sources name no Debian mirror to fetch the source package from"
+    exit 1
+fi
+key=/usr/share/keyrings/debian-archive-keyring.gpg
+source_of() {
+    say "fetching CPython's source from Debian $1"
+    echo "deb-src [signed-by=$key] $mirror $1 main" >sources.list
+    local options=(-oDir::Etc::SourceList="$work/sources.list" -oDir::Etc::SourceParts=/dev/null -oDir::State::Lists="$work/lists" -oDir::Cache="$work")
+    apt-get -qq "${options[@]}" update >>fetch.log 2>&1 && apt-get -qq "${options[@]}" source --download-only python3.13 >>fetch.log 2>&1
+}
+source_of testing || source_of trixie || { say "Debian's source package cannot be fetched (log: $work/fetch.log)"; exit 1; }
+
+tar xf python3.13_*.orig.tar.*
+cd Python-3.13*/
+say "building $(basename "$PWD") ($kind) on $(nproc) cores; log: $work/build.log"
+staged=$work/staged
+build() {
+    ./configure -q --prefix="$prefix" --with-ensurepip=install "${configure[@]}" &&
+        make -s -j"$(nproc)" && make -s DESTDIR="$staged" install
+} >"$work/build.log" 2>&1
+build & pid=$!
+while kill -0 $pid 2>/dev/null; do
+    sleep 15
+    if kill -0 $pid 2>/dev/null; then say "building, $(wc -l <"$work/build.log") lines of log so far"; fi
+done
+wait $pid || { say "the build failed; the end of its log:"; tail -n 20 "$work/build.log" >&2; exit 1; }
+find "$staged" -name test -path '*/lib/python3.13*/test' -prune -exec rm -rf {} +
+find "$staged" -type f \( -name '*.so' -o -path '*/bin/python3.13*' \) -exec strip --strip-debug {} + 2>/dev/null || true
+rm -rf "$prefix"
+mv "$staged$prefix" "$prefix"
+cd "$cache"
+rm -rf "$work"
+fits "$prefix/bin/$name" || { say "the interpreter that was built lacks modules; are the -dev packages of libssl, zlib, libffi, liblzma and libsqlite3 there?"; exit 1; }
+found "$prefix/bin/$name"

@@ -1,0 +1,1 @@
+"""Multithreaded inference: many threads share one device, its kernels and its weights."""

@@ -1,0 +1,115 @@
+"""The model on the device, shared by all threads, and the worker that one thread is."""
+
+import itertools
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from examples.inference.model import FOLDER, LAYERS
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, driver_info, launch
+
+BLOCK = 256
+
+
+@dataclass
+class Layer:
+    weights: object
+    bias: object
+    config: LaunchConfig
+    inputs: int
+    outputs: int
+
+
+class SharedModel:
+    """Kernels and weights: made once, used by every thread, never locked."""
+
+    def __init__(self, device: Device, weights) -> None:
+        self.device = device
+        source = (FOLDER / "kernels.cu").read_text()
+        # A cubin runs on drivers older than the compiler; the simulated driver runs PTX.
+        target = "ptx" if driver_info().simulated else "cubin"
+        program = Program(source, "c++", ProgramOptions(name="kernels.cu"))
+        code = program.compile(target, name_expressions=("dense<true>", "dense<false>"))
+        self.normalise = code.get_kernel("normalise")
+        self.hidden = code.get_kernel("dense<true>")
+        self.last = code.get_kernel("dense<false>")
+        self.argmax = code.get_kernel("argmax")
+        stream = device.create_stream()
+        self.layers = [self._upload(matrix, bias, stream) for matrix, bias in weights]
+        stream.sync()
+
+    def _upload(self, matrix: np.ndarray, bias: np.ndarray, stream) -> Layer:
+        outputs, inputs = matrix.shape
+        config = LaunchConfig(grid=(32 * outputs + BLOCK - 1) // BLOCK, block=BLOCK)
+        return Layer(self._copy(matrix, stream), self._copy(bias, stream), config, inputs, outputs)
+
+    def _copy(self, array: np.ndarray, stream):
+        staging = LegacyPinnedMemoryResource().allocate(array.nbytes)
+        view = np.frombuffer(staging, np.float32)
+        view[:] = array.ravel()
+        buffer = self.device.allocate(array.nbytes, stream=stream)
+        buffer.copy_from(staging, stream=stream)
+        return buffer
+
+
+class Worker:
+    """One thread's own things: a stream, pinned staging, activations."""
+
+    def __init__(self, model: SharedModel) -> None:
+        self.model = model
+        self.stream = model.device.create_stream()
+        pinned = LegacyPinnedMemoryResource()
+        self.input = pinned.allocate(4 * LAYERS[0])
+        self.output = pinned.allocate(4 * LAYERS[-1])
+        self.digit = pinned.allocate(4)
+        self.pixels = np.frombuffer(self.input, np.float32)
+        self.logits = np.frombuffer(self.output, np.float32)
+        self.answer = np.frombuffer(self.digit, np.int32)
+        allocate = model.device.allocate
+        self.device_pixels = allocate(4 * LAYERS[0], stream=self.stream)
+        self.activations = [allocate(4 * width, stream=self.stream) for width in LAYERS]
+        self.device_digit = allocate(4, stream=self.stream)
+        self.small = LaunchConfig(grid=1, block=LAYERS[0])
+        self.warp = LaunchConfig(grid=1, block=32)
+
+    def infer(self, image: np.ndarray) -> tuple[int, np.ndarray]:
+        """Returns the digit and the logits (10,), which the next call overwrites."""
+        model, stream = self.model, self.stream
+        self.pixels[:] = image
+        self.device_pixels.copy_from(self.input, stream=stream)
+        launch(stream, self.small, model.normalise, self.device_pixels, self.activations[0], LAYERS[0])
+        for index, layer in enumerate(model.layers):
+            kernel = model.last if index == len(model.layers) - 1 else model.hidden
+            launch(stream, layer.config, kernel, layer.weights, layer.bias, self.activations[index],
+                   self.activations[index + 1], layer.inputs, layer.outputs)  # fmt: skip
+        launch(stream, self.warp, model.argmax, self.activations[-1], LAYERS[-1], self.device_digit)
+        self.activations[-1].copy_to(self.output, stream=stream)
+        self.device_digit.copy_to(self.digit, stream=stream)
+        stream.sync()
+        return int(self.answer[0]), self.logits
+
+
+@dataclass
+class Served:
+    """What one thread did: the requests it took, their answers and how long each took."""
+
+    requests: list[int]
+    digits: list[int]
+    seconds: list[float]
+    worst_logit: float
+
+
+def serve(worker: Worker, images: np.ndarray, reference: np.ndarray, counter: itertools.count, total: int, progress) -> Served:
+    """Takes requests from `counter`, which all threads share, until `total` were taken."""
+    served = Served([], [], [], 0.0)
+    while (request := next(counter)) < total:
+        image = request % len(images)
+        begin = time.perf_counter()
+        digit, logits = worker.infer(images[image])
+        served.seconds.append(time.perf_counter() - begin)
+        served.requests.append(request)
+        served.digits.append(digit)
+        served.worst_logit = max(served.worst_logit, float(np.abs(logits - reference[image]).max()))
+        progress()
+    return served
