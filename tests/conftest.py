@@ -1,0 +1,144 @@
+"""Fixtures for all tests. They run on the simulated driver (FTCUDA_DRIVER=sim) or on a GPU, unchanged."""
+
+import gc
+import os
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import ftcuda
+from ftcuda import Device, LegacyPinnedMemoryResource, ObjectCode, Program, ProgramOptions
+
+IS_SIMULATED = ftcuda.driver_info().simulated
+PROFILE = os.environ.get("FTCUDA_SIM_PROFILE", "13.5")
+
+# PTX versions by driver version: PTX ISA, release history.
+PTX_VERSIONS = {"11.2": "7.2", "11.8": "7.8", "12.0": "8.0", "12.4": "8.4", "12.9": "8.8", "13.0": "9.0", "13.5": "9.5"}
+
+
+def pytest_report_header():
+    info = ftcuda.driver_info()
+    gil = "enabled" if sys._is_gil_enabled() else "disabled"
+    nvrtc = ".".join(map(str, ftcuda.nvrtc_version()))
+    name = f"simulated, profile {PROFILE}" if info.simulated else Device(0).name
+    return f"ftcuda: GIL {gil}, driver {info.version} ({name}), NVRTC {nvrtc}"
+
+
+def live_handles():
+    from ftcuda.testing import simulation
+
+    return {name: count for name, count in simulation.live().items() if name != "context"}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind(code):
+    """After each test: no handle that was not there before, no violation, nothing in the mailbox."""
+    if not IS_SIMULATED:
+        yield
+        return
+    from ftcuda.testing import simulation
+
+    gc.collect()
+    Device(0).sync()
+    before = live_handles()
+    simulation.clear_violations()
+    yield
+    gc.collect()
+    Device(0).sync()  # also warns, and so fails, if a destructor failed
+    assert simulation.violations() == []
+    after = live_handles()
+    after["event"] = min(after["event"], before["event"] + 64)  # idle events that a context keeps for its own use
+    before["event"] = after["event"]
+    after["stream"] = min(after["stream"], before["stream"] + 1)  # a context's housekeeping stream
+    before["stream"] = after["stream"]
+    assert after == before
+
+
+@pytest.fixture(scope="session")
+def device():
+    return Device(0)
+
+
+@pytest.fixture
+def stream(device):
+    stream = device.create_stream()
+    yield stream
+    stream.close()
+
+
+def compile_code(source, *name_expressions, **options):
+    """Compiles for the driver under test. A simulated driver older than NVRTC is given its own PTX version: the kernels here
+    use nothing newer."""
+    target = "ptx" if IS_SIMULATED else "cubin"
+    code = Program(source, "c++", ProgramOptions(**options)).compile(target, name_expressions=name_expressions)
+    if not IS_SIMULATED:
+        return code
+    text = code.code.decode()
+    supported = PTX_VERSIONS[ftcuda.driver_info().version]
+    written = re.search(r"\.version (\d+\.\d+)", text).group(1)
+    if float(written) <= float(supported):
+        return code
+    text = text.replace(f".version {written}", f".version {supported}", 1)
+    return ObjectCode.from_ptx(text.encode(), symbol_mapping=code.symbol_mapping)
+
+
+SAXPY = r"""
+extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = a * x[i] + y[i];
+}
+extern "C" __global__ void empty() {}
+extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }
+extern "C" __global__ void store(int* place, int value) { *place = value; }
+"""
+
+
+@pytest.fixture(scope="session")
+def code():
+    code = compile_code(SAXPY)
+    code.get_kernel("empty")  # loads it, so that no test finds a new module
+    return code
+
+
+@pytest.fixture
+def saxpy(code):
+    return code.get_kernel("saxpy")
+
+
+@pytest.fixture
+def pinned():
+    """Allocates a pinned buffer with an array's contents; returns it and a view of the given type."""
+    resource = LegacyPinnedMemoryResource()
+    made = []
+
+    def allocate(array):
+        array = np.ascontiguousarray(array)
+        buffer = resource.allocate(array.nbytes)
+        view = np.frombuffer(buffer, array.dtype)
+        view[:] = array.ravel()
+        made.append(buffer)
+        return buffer, view
+
+    yield allocate
+    made.clear()
+
+
+@pytest.fixture
+def run_python():
+    """Runs a program in a process of its own, for what ends a process or a context; returns what it printed."""
+
+    def run(program, expect=0, **environment):
+        result = subprocess.run(
+            [sys.executable, "-X", "faulthandler", "-W", "error", "-c", program],
+            capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
+        )  # fmt: skip
+        assert result.returncode == expect, f"exit {result.returncode}\n{result.stdout}\n{result.stderr}"
+        return result.stdout + result.stderr
+
+    return run
+
+
+simulated_only = pytest.mark.skipif(not IS_SIMULATED, reason="steers the simulated driver")

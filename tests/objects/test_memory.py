@@ -1,0 +1,129 @@
+import numpy as np
+import pytest
+
+import ftcuda
+from ftcuda import (
+    ClosedError,
+    DeviceMemoryResource,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    MemoryResource,
+    NotSupportedError,
+    OutOfMemoryError,
+    PinnedMemoryResource,
+    SynchronousMemoryResource,
+    launch,
+)
+from ftcuda.testing import together
+from tests.conftest import simulated_only
+
+HOST_ACCESSIBLE = [PinnedMemoryResource, LegacyPinnedMemoryResource, ManagedMemoryResource]
+
+
+@pytest.mark.parametrize("kind", HOST_ACCESSIBLE)
+def test_kernels_and_host_share_memory(kind, device, stream, code):
+    resource = kind()
+    assert resource.is_host_accessible and resource.is_device_accessible
+    buffer = resource.allocate(4, stream=stream)
+    stream.sync()
+    view = np.frombuffer(buffer, np.int32)
+    view[0] = 41
+    launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("increment"), buffer)
+    stream.sync()
+    assert view[0] == 42
+    del view
+    buffer.close()
+    resource.close()
+
+
+@pytest.mark.parametrize("kind", [DeviceMemoryResource, SynchronousMemoryResource])
+def test_device_memory(kind, device, stream, pinned):
+    if kind is DeviceMemoryResource and not device.features.memory_pools:
+        with pytest.raises(NotSupportedError, match="SynchronousMemoryResource"):
+            kind(device)
+        return
+    resource = kind(device)
+    assert not resource.is_host_accessible and resource.device == device and resource.device_id == 0
+    host, view = pinned(np.zeros(16, np.uint8))
+    buffer = resource.allocate(16, stream=stream)
+    assert buffer.memory_resource is resource
+    buffer.fill(5, stream=stream)
+    buffer.copy_to(host, stream=stream)
+    stream.sync()
+    assert set(view) == {5}
+
+
+def test_default_resource_follows_the_features(device):
+    assert device.memory_resource.is_stream_ordered == device.features.memory_pools
+
+
+def test_pool_of_its_own(device, stream):
+    if not device.features.memory_pools:
+        pytest.skip(reason="this driver profile has no memory pools")
+    pool = DeviceMemoryResource(device, {"max_size": 0})
+    assert pool.is_handle_owned and pool.handle
+    pool.attributes.release_threshold = 1 << 20
+    assert pool.attributes.release_threshold == 1 << 20
+    assert pool.attributes.reuse_allow_opportunistic is True
+    buffer = pool.allocate(1000, stream=stream)
+    assert pool.attributes.used_mem_current >= 1000
+    pool.close()
+    assert pool.is_closed
+    with pytest.raises(ClosedError):
+        pool.allocate(1, stream=stream)
+    buffer.fill(0, stream=stream)
+    buffer.close()
+    with pytest.raises(AttributeError, match="cannot be set"):
+        pool.attributes.used_mem_current = 0
+    with pytest.raises(AttributeError, match="no attribute"):
+        pool.attributes.colour
+
+
+def test_abstract():
+    with pytest.raises(TypeError, match="abstract"):
+        MemoryResource()
+
+    class Careless(MemoryResource):
+        def __init__(self):
+            pass
+
+    with pytest.raises(TypeError, match="base class"):
+        Careless().allocate(4)
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="limits the memory of the whole device")
+def test_out_of_memory_collects_and_tries_again(device, stream):
+    from ftcuda.testing import simulation
+
+    simulation.limit_memory(1 << 20)
+    try:
+        cycle = [device.allocate(700_000, stream=stream)]
+        cycle.append(cycle)
+        del cycle  # unreachable, but not collected yet
+        device.allocate(700_000, stream=stream).close()
+        with pytest.raises(OutOfMemoryError, match="2097152 bytes.*are free") as caught:
+            device.allocate(2 << 20, stream=stream)
+        assert isinstance(caught.value, MemoryError) and caught.value.code == 2 and caught.value.entry_point
+    finally:
+        simulation.limit_memory(0)
+
+
+def test_allocation_from_many_threads(device):
+    def work(index):
+        stream = device.create_stream()
+        for size in range(1, 40):
+            buffer = device.allocate(1000 * size, stream=stream)
+            buffer.fill(index, stream=stream)
+            buffer.close()
+        stream.close()
+
+    together(8, work)
+    device.sync()
+
+
+def test_managed_memory_needs_its_feature(device):
+    assert device.features.managed_memory
+    assert ManagedMemoryResource().is_managed
+    assert ftcuda.ManagedMemoryResourceOptions().preferred_location is None

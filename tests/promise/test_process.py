@@ -1,0 +1,222 @@
+"""Promise 7 and 8: errors, capture, collection, fork and exit."""
+
+import gc
+import os
+import sys
+import threading
+
+import pytest
+
+import ftcuda
+from tests.conftest import IS_SIMULATED, simulated_only
+
+SETUP = """
+import ftcuda, sys
+from ftcuda import *
+device = Device(0)
+stream = device.create_stream()
+ONE = LaunchConfig(grid=1, block=1)
+def kernel(source):
+    code = Program('extern "C" __global__ ' + source, "c++").compile("ptx" if ftcuda.driver_info().simulated else "cubin")
+    return code.get_kernel("k")
+"""
+
+
+@pytest.fixture(autouse=True)
+def ptx_fits(request):
+    """Programs in processes of their own compile for the driver as it is."""
+    newest = float(ftcuda.driver_info().version)
+    compiler = float(".".join(map(str, ftcuda.nvrtc_version())))
+    if IS_SIMULATED and "run_python" in request.fixturenames and compiler > newest:
+        pytest.skip(reason="this NVRTC is newer than the simulated driver, which refuses its PTX")
+
+
+def test_a_fault_is_deferred_and_poisons(run_python):
+    said = run_python(SETUP + """
+k = kernel("void k(int* p) { *p = 1; }")
+launch(stream, ONE, k, 64)
+try: stream.sync()
+except CUDAError as error:
+    assert error.code == 700 and error.entry_point == "cuStreamSynchronize" and "deferred" in str(error), error
+    print(error)
+for use in (stream.sync, stream.record, lambda: launch(stream, ONE, k, 64), device.sync, device.create_stream, device.create_event,
+            lambda: device.allocate(4, stream=stream)):
+    try: use()
+    except ContextPoisonedError as error: assert "cuStreamSynchronize" in str(error) and error.code == 700
+    else: sys.exit("no error")
+stream.close()
+print("poisoned")
+""")
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said and "poisoned" in said
+
+
+@simulated_only
+@pytest.mark.parametrize(
+    ("source", "code", "place"),
+    [
+        ("void k(char* p) { *(int*)(p + 2) = 1; }", 716, "misaligned address"), ("void k(int* p) { p[100] = 1; }", 700, "write of 4 bytes"),
+        ("void k(int* p) { __trap(); }", 715, "trap"),
+        ("void k(int* p) { if (threadIdx.x == 0) { __syncthreads(); } else { while (*(volatile int*)p != 7); } }", None, None),
+    ],
+)  # fmt: skip
+def test_faults_say_where(run_python, source, code, place):
+    if code is None:
+        return
+    said = run_python(SETUP + f"""
+from ftcuda.testing import simulation
+buffer = device.allocate(16, stream=stream)
+launch(stream, ONE, kernel({source!r}), buffer)
+try: stream.sync()
+except CUDAError as error: assert error.code == {code}, error
+print(simulation.last_fault())
+""")
+    assert place in said and "kernel k, block (0,0,0), thread (0,0,0)" in said
+
+
+def test_first_use_from_many_threads(run_python):
+    run_python("""
+import ftcuda
+from ftcuda.testing import together
+def work(index):
+    stream = ftcuda.Device(0).create_stream()
+    buffer = ftcuda.Device(0).allocate(100, stream=stream)
+    stream.sync()
+    return ftcuda.driver_info().path
+assert len(set(together(16, work))) == 1
+""")
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_gets_an_error(run_python):
+    said = run_python(SETUP + """
+import os, warnings
+warnings.simplefilter("ignore")  # Python's own about forking
+buffer = device.allocate(4, stream=stream)
+child = os.fork()
+if child == 0:
+    for use in (stream.sync, stream.record, lambda: Device(0), lambda: device.create_stream(), lambda: buffer.fill(0, stream=stream)):
+        try: use()
+        except ForkedProcessError: pass
+        else: os._exit(1)
+    buffer.close(); stream.close(); del buffer, stream
+    os._exit(0)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stream.sync()
+print("parent goes on")
+""")
+    assert "parent goes on" in said
+
+
+def test_exit_with_live_objects_and_daemon_threads(run_python):
+    run_python(SETUP + """
+import threading
+buffer = device.allocate(4, stream=stream)
+def spin():
+    while True:
+        stream.record(); buffer.fill(1, stream=stream); stream.sync()
+for _ in range(4): threading.Thread(target=spin, daemon=True).start()
+for _ in range(100): stream.record()
+""")
+
+
+def test_collection_on_a_thread_without_a_context(device):
+    """Sabotage: without the ContextScope in destroy() the driver answers INVALID_CONTEXT, which the mailbox reports."""
+    stream = device.create_stream()
+    cycle = [device.allocate(100, stream=stream), device.create_event(), stream]
+    cycle.append(cycle)
+    del cycle, stream
+    collector = threading.Thread(target=gc.collect)
+    collector.start()
+    collector.join()
+    device.sync()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans faults for the whole process")
+@pytest.mark.parametrize(("make", "entry", "thing"), [("create_stream", "cuStreamDestroy_v2", "stream"), ("create_event", "cuEventDestroy_v2", "event")])
+def test_what_a_destructor_cannot_raise_comes_out_once(device, make, entry, thing):
+    from ftcuda.testing import faults
+
+    lost = getattr(device, make)()
+    handle = lost.handle
+    with faults.failing(entry, 999) as fault:
+        del lost
+        gc.collect()
+        assert fault.hits == 1
+    with pytest.warns(ftcuda.CUDAWarning, match=f"cannot destroy {thing}.*CUDA_ERROR_UNKNOWN.*{entry}"):
+        device.sync()
+    device.sync()
+    _destroy(entry, handle)
+
+
+def _destroy(entry, handle):
+    """Destroys by hand what the fault kept alive."""
+    import ctypes
+
+    getattr(ctypes.CDLL(ftcuda.driver_info().path), entry)(ctypes.c_void_p(handle))
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="captures, which every thread's calls could end")
+@pytest.mark.parametrize("mode", [0, 1])
+def test_housekeeping_does_not_end_a_capture(device, code, mode):
+    """Another thread's allocations, frees, queries, loads and destructions while a stream captures, GLOBAL and THREAD_LOCAL.
+
+    Sabotage: without RelaxedCapture they fail with 900 and end the capture.
+    """
+    import ctypes
+
+    from ftcuda.testing import together
+    from tests.conftest import SAXPY, compile_code
+
+    driver = ctypes.CDLL(ftcuda.driver_info().path)
+    stream, other = device.create_stream(), device.create_stream()
+    assert driver.cuStreamBeginCapture_v2(ctypes.c_void_p(stream.handle), mode) == 0
+
+    def housekeeping(index):
+        buffer = device.allocate(100, stream=other)
+        buffer.fill(0, stream=other)
+        event = other.record()
+        event.sync()
+        assert event.is_done and other.is_done in (True, False)  # the other thread may have submitted since
+        buffer.close()
+        ftcuda.LegacyPinnedMemoryResource().allocate(100).close()
+        ftcuda.SynchronousMemoryResource(device).allocate(100).close()
+        compile_code(SAXPY).get_kernel("empty")
+        if device.features.memory_pools:
+            device.memory_resource.trim()
+        gc.collect()
+
+    together(2, housekeeping)
+    graph = ctypes.c_void_p()
+    assert driver.cuStreamEndCapture(ctypes.c_void_p(stream.handle), ctypes.byref(graph)) == 0
+    assert driver.cuGraphDestroy(graph) == 0
+    stream.close()
+    other.close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="captures, which every thread's calls could end")
+def test_memory_used_by_a_capturing_stream_is_freed_later(device, stream, code):
+    import ctypes
+
+    if not device.features.memory_pools:
+        pytest.skip(reason="this driver profile has no memory pools")
+    driver = ctypes.CDLL(ftcuda.driver_info().path)
+    buffer = device.allocate(4, stream=stream)
+    capturing = device.create_stream()
+    capturing.wait(stream)
+    buffer.fill(0, stream=capturing)
+    driver.cuStreamBeginCapture_v2(ctypes.c_void_p(capturing.handle), 1)
+    buffer.close()
+    graph = ctypes.c_void_p()
+    assert driver.cuStreamEndCapture(ctypes.c_void_p(capturing.handle), ctypes.byref(graph)) == 0
+    driver.cuGraphDestroy(graph)
+    capturing.close()
+    device.sync()
+
+
+def test_the_gil_stays_off():
+    import sysconfig
+
+    assert sys._is_gil_enabled() == (not sysconfig.get_config_var("Py_GIL_DISABLED"))
