@@ -92,7 +92,7 @@ cd Python-3.13*/
 say "building $(basename "$PWD") ($kind) on $(nproc) cores; log: $work/build.log"
 staged=$work/staged
 build() {
-    ./configure -q --prefix="$prefix" --with-ensurepip=install "${configure[@]}" &&
+    ./configure -q --prefix="$prefix" --with-ensurepip=install --without-static-libpython "${configure[@]}" &&
         make -s -j"$(nproc)" && make -s DESTDIR="$staged" install
 } >"$work/build.log" 2>&1
 build & pid=$!

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 tools=$PWD/.venv/meson
 if [ ! -x "$tools/bin/meson" ] || [ ! -x "$tools/bin/ninja" ]; then
     "$(ci/python.sh gil)" -m venv "$tools"
-    "$tools/bin/pip" -q install --disable-pip-version-check 'meson>=1.6' ninja
+    "$tools/bin/pip" -q install --disable-pip-version-check 'meson>=1.11' ninja
 fi
 PATH=$tools/bin:$PATH
 for sanitizer in thread address,undefined; do
