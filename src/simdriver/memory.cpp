@@ -23,7 +23,7 @@ constexpr int freed = 0xdd;
 // dereferences one faults; the same pages are mapped a second time, readable, elsewhere.
 class Arena {
 public:
-    explicit Arena(std::uint64_t size) : size_(size) {
+    explicit Arena(std::uint64_t size) {
         const int file = memfd_create("ftcuda-simulated-device", MFD_CLOEXEC);
         if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return;
         void* const addresses = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -74,7 +74,6 @@ public:
     }
 
 private:
-    std::uint64_t size_;
     std::uint64_t base_ = 0;
     std::byte* bytes_ = nullptr;
     std::map<std::uint64_t, std::uint64_t> free_;  // begin -> size

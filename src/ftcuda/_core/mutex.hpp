@@ -26,6 +26,7 @@ public:
 
     void lock() ACQUIRE();
     void unlock() RELEASE();
+    Rank rank() const noexcept { return rank_; }
 
 private:
     friend class Condition;

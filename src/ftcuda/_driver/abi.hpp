@@ -238,7 +238,7 @@ enum : int {  // CUlaunchAttributeID
 };
 
 union CUlaunchAttributeValue {
-    char pad[64];
+    alignas(8) char pad[64];  // the driver's own union holds pointers
     int cooperative;
     struct {
         unsigned x, y, z;

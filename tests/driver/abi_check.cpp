@@ -1,0 +1,142 @@
+// Our declarations of the driver's ABI against the real cuda.h: `ci/abi.sh` compiles this with each supported header.
+#include "../../src/ftcuda/_driver/abi.hpp"  // first: some of its names are macros in cuda.h
+
+#include <cuda.h>
+#include <cudaTypedefs.h>
+
+#include <cstddef>
+#include <type_traits>
+
+namespace ours = ftcuda::abi;
+
+#define SAME_SIZE(type) static_assert(sizeof(ours::type) == sizeof(::type) && alignof(ours::type) == alignof(::type), #type)
+#define SAME_VALUE(name) static_assert(static_cast<long long>(ours::name) == static_cast<long long>(::name), #name)
+#define SAME_OFFSET(type, member) static_assert(offsetof(ours::type, member) == offsetof(::type, member), #type "::" #member)
+
+SAME_SIZE(CUresult);
+SAME_SIZE(CUdevice);
+SAME_SIZE(CUdeviceptr);
+SAME_SIZE(CUcontext);
+SAME_SIZE(CUuuid);
+SAME_SIZE(CUmemLocation);
+SAME_SIZE(CUmemAccessDesc);
+SAME_SIZE(CUmemPoolProps);
+SAME_SIZE(CUlaunchAttribute);
+SAME_SIZE(CUlaunchConfig);
+static_assert(sizeof(ours::CUlaunchAttributeValue) == sizeof(::CUlaunchAttributeValue), "launch attribute value");
+
+SAME_OFFSET(CUmemPoolProps, location);
+SAME_OFFSET(CUmemPoolProps, win32SecurityAttributes);
+SAME_OFFSET(CUmemAccessDesc, flags);
+SAME_OFFSET(CUlaunchAttribute, value);
+SAME_OFFSET(CUlaunchConfig, sharedMemBytes);
+SAME_OFFSET(CUlaunchConfig, hStream);
+SAME_OFFSET(CUlaunchConfig, attrs);
+SAME_OFFSET(CUlaunchConfig, numAttrs);
+#if CUDA_VERSION >= 12020
+SAME_OFFSET(CUmemPoolProps, maxSize);
+#endif
+
+SAME_VALUE(CUDA_ERROR_INVALID_VALUE);
+SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY);
+SAME_VALUE(CUDA_ERROR_NOT_INITIALIZED);
+SAME_VALUE(CUDA_ERROR_DEINITIALIZED);
+SAME_VALUE(CUDA_ERROR_NO_DEVICE);
+SAME_VALUE(CUDA_ERROR_INVALID_DEVICE);
+SAME_VALUE(CUDA_ERROR_INVALID_IMAGE);
+SAME_VALUE(CUDA_ERROR_INVALID_CONTEXT);
+SAME_VALUE(CUDA_ERROR_NO_BINARY_FOR_GPU);
+SAME_VALUE(CUDA_ERROR_ECC_UNCORRECTABLE);
+SAME_VALUE(CUDA_ERROR_INVALID_PTX);
+SAME_VALUE(CUDA_ERROR_NVLINK_UNCORRECTABLE);
+SAME_VALUE(CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+SAME_VALUE(CUDA_ERROR_INVALID_HANDLE);
+SAME_VALUE(CUDA_ERROR_NOT_FOUND);
+SAME_VALUE(CUDA_ERROR_NOT_READY);
+SAME_VALUE(CUDA_ERROR_ILLEGAL_ADDRESS);
+SAME_VALUE(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);
+SAME_VALUE(CUDA_ERROR_LAUNCH_TIMEOUT);
+SAME_VALUE(CUDA_ERROR_CONTEXT_IS_DESTROYED);
+SAME_VALUE(CUDA_ERROR_ASSERT);
+SAME_VALUE(CUDA_ERROR_HARDWARE_STACK_ERROR);
+SAME_VALUE(CUDA_ERROR_ILLEGAL_INSTRUCTION);
+SAME_VALUE(CUDA_ERROR_MISALIGNED_ADDRESS);
+SAME_VALUE(CUDA_ERROR_INVALID_ADDRESS_SPACE);
+SAME_VALUE(CUDA_ERROR_INVALID_PC);
+SAME_VALUE(CUDA_ERROR_LAUNCH_FAILED);
+SAME_VALUE(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+SAME_VALUE(CUDA_ERROR_NOT_PERMITTED);
+SAME_VALUE(CUDA_ERROR_NOT_SUPPORTED);
+SAME_VALUE(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+SAME_VALUE(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+SAME_VALUE(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+SAME_VALUE(CUDA_ERROR_CAPTURED_EVENT);
+SAME_VALUE(CUDA_ERROR_UNKNOWN);
+
+SAME_VALUE(CU_STREAM_NON_BLOCKING);
+SAME_VALUE(CU_EVENT_BLOCKING_SYNC);
+SAME_VALUE(CU_EVENT_DISABLE_TIMING);
+SAME_VALUE(CU_EVENT_INTERPROCESS);
+SAME_VALUE(CU_STREAM_CAPTURE_MODE_GLOBAL);
+SAME_VALUE(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME_VALUE(CU_STREAM_CAPTURE_MODE_RELAXED);
+SAME_VALUE(CU_STREAM_CAPTURE_STATUS_NONE);
+SAME_VALUE(CU_STREAM_CAPTURE_STATUS_ACTIVE);
+SAME_VALUE(CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+SAME_VALUE(CU_MEM_ATTACH_GLOBAL);
+SAME_VALUE(CU_JIT_ERROR_LOG_BUFFER);
+SAME_VALUE(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_TCC_DRIVER);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED);
+SAME_VALUE(CU_FUNC_ATTRIBUTE_NUM_REGS);
+SAME_VALUE(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
+SAME_VALUE(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_IS_MANAGED);
+SAME_VALUE(CU_MEMORYTYPE_DEVICE);
+SAME_VALUE(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
+SAME_VALUE(CU_MEMPOOL_ATTR_USED_MEM_HIGH);
+SAME_VALUE(CU_MEM_ALLOCATION_TYPE_PINNED);
+SAME_VALUE(CU_MEM_LOCATION_TYPE_DEVICE);
+SAME_VALUE(CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_COOPERATIVE);
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION);
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION);
+SAME_VALUE(CU_LAUNCH_ATTRIBUTE_PRIORITY);
+#if CUDA_VERSION >= 12020
+SAME_VALUE(CU_MEM_LOCATION_TYPE_HOST);
+#endif
+#if CUDA_VERSION >= 13000
+SAME_VALUE(CU_MEM_ALLOCATION_TYPE_MANAGED);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED);
+#endif
+
+// ---- Signatures ------------------------------------------------------------------------------------------------------------
+// Parameter by parameter: the same size, and pointers where there are pointers. The typedef of the very version that the
+// loader asks for is taken, so a line of entry_points.def with a wrong version does not compile.
+
+template <class Ours, class Theirs>
+struct Agrees : std::false_type {};
+
+template <class Ours, class Theirs>
+constexpr bool parameter_agrees = sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
+
+template <class... Ours, class... Theirs>
+struct Agrees<ours::CUresult(Ours...), ::CUresult (*)(Theirs...)>
+    : std::bool_constant<sizeof...(Ours) == sizeof...(Theirs) && (parameter_agrees<Ours, Theirs> && ...)> {};
+
+namespace ftcuda::abi {
+#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) using signature_of_##symbol = CUresult parameters;
+#include "../../src/ftcuda/_driver/entry_points.def"
+#undef FTCUDA_ENTRY
+}  // namespace ftcuda::abi
+
+#define SAME_SIGNATURE(symbol, type) static_assert(Agrees<ours::signature_of_##symbol, type>::value, #symbol)
+#include "abi_signatures.inc"
