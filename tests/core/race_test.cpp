@@ -1,0 +1,175 @@
+// The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
+#include "../check.hpp"
+
+#include "../../src/ftcuda/_core/event.hpp"
+#include "../../src/ftcuda/_core/launch.hpp"
+#include "../../src/ftcuda/_core/reclaim.hpp"
+#include "../../src/ftcuda/_driver/loader.hpp"
+#include "../../src/simdriver/control.hpp"
+
+#include <cstdio>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <thread>
+
+namespace {
+
+using namespace ftcuda;
+using namespace ftcuda::core;
+
+constexpr const char* text = R"(
+.version 7.0
+.target sm_75
+.address_size 64
+.visible .entry increment(.param .u64 p)
+{
+    .reg .b64 %rd<2>;
+    .reg .b32 %r<2>;
+    ld.param.u64 %rd0, [p];
+    atom.global.add.u32 %r0, [%rd0], 1;
+    ret;
+}
+)";
+
+template <class Body>
+void together(unsigned count, Body body) {
+    std::atomic<unsigned> ready{0};
+    std::vector<std::thread> threads;
+    for (unsigned index = 0; index < count; ++index) {
+        threads.emplace_back([&, index] {
+            ++ready;
+            while (ready.load() < count) std::this_thread::yield();
+            body(index);
+        });
+    }
+    for (std::thread& thread : threads) thread.join();
+}
+
+bool done_or_closed(Status status) { return status.ok() || status.reason() == Reason::closed; }
+
+Context* first_context(unsigned threads) {
+    std::vector<Context*> seen(threads);
+    together(threads, [&](unsigned index) {
+        Device* device = nullptr;
+        CHECK(Device::get(0, device).ok());
+        CHECK(device->context(seen[index]).ok());
+    });
+    for (Context* context : seen) CHECK(context == seen[0]);
+    return seen[0];
+}
+
+void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
+    const LaunchShape shape({1, 1, 1}, {1, 1, 1}, nullptr, 0, false, false);
+    for (int round = 0; round < 40; ++round) {
+        Ref<Stream> stream;
+        Ref<Stream> other;
+        CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+        CHECK(Stream::create(context, abi::CU_STREAM_DEFAULT, 0, other).ok());
+        Ref<Buffer> buffer;
+        CHECK(Buffer::allocate(memory, 64, stream.get(), buffer).ok());
+        Ref<Event> event;
+        CHECK(Event::create(context, abi::CU_EVENT_DISABLE_TIMING, event).ok());
+        CHECK(buffer->fill(0, 4, *stream).ok());
+        CHECK(other->wait(*stream).ok());
+        together(6, [&](unsigned index) {
+            std::uint64_t pointer = buffer->pointer();
+            void* parameters[] = {&pointer};
+            Buffer* const used[] = {buffer.get()};
+            bool answer = false;
+            for (int turn = 0; turn < 8; ++turn) {
+                switch (index) {
+                case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, used, 1))); break;
+                case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, used, 1))); break;
+                case 2: CHECK(done_or_closed(stream->record(*event))); CHECK(done_or_closed(other->wait(*event))); break;
+                case 3: CHECK(done_or_closed(stream->query(answer))); CHECK(done_or_closed(event->synchronize())); break;
+                case 4:
+                    if (stream->begin_exclusive().ok()) CHECK(stream->end_exclusive());
+                    if (turn == 6) event->close();
+                    break;
+                default:
+                    if (turn == 4) CHECK(buffer->close(nullptr).ok());
+                    if (turn == 6) stream->close();
+                }
+            }
+        });
+        stream->close();
+        other->close();
+        event->close();
+        CHECK(buffer->close(nullptr).ok());
+    }
+}
+
+void race_exclusive(Context& context) {
+    Ref<Stream> stream;
+    CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+    std::atomic<int> inside{0};
+    together(4, [&](unsigned) {
+        for (int turn = 0; turn < 50; ++turn) {
+            CHECK(stream->begin_exclusive().ok());
+            CHECK(inside.fetch_add(1) == 0);
+            const Submission mine(*stream);
+            CHECK(mine.status().ok());
+            CHECK(inside.fetch_sub(1) == 1);
+            CHECK(stream->end_exclusive());
+        }
+    });
+    stream->close();
+}
+
+void race_views(Context& context) {
+    const Ref<MemoryResource> memory = MemoryResource::plain(context, MemoryKind::pinned);
+    for (int round = 0; round < 100; ++round) {
+        Ref<Buffer> buffer;
+        CHECK(Buffer::allocate(*memory, 16, nullptr, buffer).ok());
+        together(3, [&](unsigned index) {
+            if (index == 0) {
+                while (!buffer->close(nullptr).ok()) std::this_thread::yield();
+            } else if (buffer->enter_view()) {
+                *reinterpret_cast<volatile char*>(buffer->pointer() + index) = 1;   // faults if it was freed
+                buffer->leave_view();
+            }
+        });
+    }
+}
+
+}  // namespace
+
+int main(int, char** arguments) {
+    std::string problem;
+    together(8, [&](unsigned) {
+        std::string mine;
+        CHECK(driver::load(driver::candidates("sim", arguments[1]), mine));
+    });
+    CHECK(driver::loaded() && driver::loaded_driver().simulated);
+
+    Context& context = *first_context(8);
+    const Ref<Module> module = Module::make(text, "");
+    std::vector<Ref<Kernel>> kernels(8);
+    together(8, [&](unsigned index) {
+        std::string log;
+        CHECK(Kernel::get(*module, "increment", context, kernels[index], log).ok());
+    });
+    CHECK(kernels[0]->layout().parameters.size() == 1);
+    Ref<MemoryResource> pool;
+    CHECK(MemoryResource::default_pool(context, pool).ok());
+    const Ref<MemoryResource> plain = MemoryResource::plain(context, MemoryKind::device);
+    race_streams(context, *kernels[0], *pool);
+    race_streams(context, *kernels[0], *plain);
+    race_exclusive(context);
+    race_views(context);
+    CHECK(context.synchronize().ok());
+    CHECK(!reclaim::has_mail());
+
+    void* const library = dlopen(arguments[1], RTLD_NOW | RTLD_NOLOAD);
+    const auto* const control = reinterpret_cast<const FtcudaSimControl* (*)()>(dlsym(library, "ftcuda_sim_control"))();
+    char violation[256] = "";
+    control->violation_text(0, violation, sizeof violation);
+    if (control->violation_count() != 0) std::fprintf(stderr, "violation: %s\n", violation);
+    CHECK(control->violation_count() == 0);
+    CHECK(control->live(FTCUDA_SIM_DEVICE_ALLOCATION) == 0);
+    CHECK(control->live(FTCUDA_SIM_PINNED_ALLOCATION) == 0);
+    CHECK(control->live(FTCUDA_SIM_STREAM) <= 1);   // the housekeeping stream
+    const int result = test::report();
+    std::fflush(nullptr);
+    std::_Exit(result);   // streams' worker threads run for ever, as a driver's do
+}
