@@ -50,7 +50,9 @@ def measure(model: SharedModel, threads: int, requests: int, images, logits, pro
             progress.advance(task)
 
     begin = time.perf_counter()
-    served = together(threads, lambda index: serve(workers[index], images, logits, counter, requests, advance), timeout=TIMEOUT)
+    served = together(
+        threads, lambda index: serve(workers[index], images, logits, counter, requests, advance), timeout=TIMEOUT
+    )
     seconds = time.perf_counter() - begin
 
     expected = logits.argmax(axis=1)
@@ -59,7 +61,9 @@ def measure(model: SharedModel, threads: int, requests: int, images, logits, pro
         raise SystemExit(f"{requests} requests were made, {len(answered)} were answered")
     wrong = [request for request, digit in answered.items() if digit != expected[request % len(images)]]
     if wrong:
-        raise SystemExit(f"{len(wrong)} of {requests} answers differ from the reference, first for image {wrong[0] % len(images)}")
+        raise SystemExit(
+            f"{len(wrong)} of {requests} answers differ from the reference, first for image {wrong[0] % len(images)}"
+        )
     worst = max(one.worst_logit for one in served)
     if not worst < LOGIT_TOLERANCE:
         raise SystemExit(f"a logit differs from the reference by {worst:.3g}")
@@ -115,11 +119,19 @@ def main() -> int:
     model = SharedModel(device, load_weights())
     columns = (TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
-        results = [measure(model, int(threads), requests, images, logits, progress) for threads in options.threads.split(",")]
+        results = [
+            measure(model, int(threads), requests, images, logits, progress) for threads in options.threads.split(",")
+        ]
 
-    table = Table("threads", "requests/s", "p50 ms", "p95 ms", "p99 ms", title="every answer equals the numpy reference")
+    table = Table(
+        "threads", "requests/s", "p50 ms", "p95 ms", "p99 ms", title="every answer equals the numpy reference"
+    )
     for result in results:
-        row = (result["threads"], f"{result['requests_per_second']:,.0f}", *(f"{result[p]:.3f}" for p in ("p50_ms", "p95_ms", "p99_ms")))
+        row = (
+            result["threads"],
+            f"{result['requests_per_second']:,.0f}",
+            *(f"{result[p]:.3f}" for p in ("p50_ms", "p95_ms", "p99_ms")),
+        )
         table.add_row(*map(str, row))
     console.print(table)
     accuracy = float(np.mean(logits.argmax(axis=1) == labels))
@@ -127,7 +139,18 @@ def main() -> int:
     plot(results, f"{interpreter}; {driver}; {device.name}", options.plot)
     console.print(f"plot: {options.plot}")
     if options.json:
-        options.json.write_text(json.dumps({"interpreter": interpreter, "driver": driver, "device": device.name, "accuracy": accuracy, "results": results}, indent=1))
+        options.json.write_text(
+            json.dumps(
+                {
+                    "interpreter": interpreter,
+                    "driver": driver,
+                    "device": device.name,
+                    "accuracy": accuracy,
+                    "results": results,
+                },
+                indent=1,
+            )
+        )
     if gil_is_wrong():
         console.print("[red]the GIL was enabled while the example ran")
         return 1

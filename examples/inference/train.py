@@ -1,5 +1,7 @@
 """Trains the perceptron of the example with numpy: ``python -m examples.inference.train`` writes weights.npz."""
 
+import itertools
+
 import numpy as np
 
 from examples.inference.model import FOLDER, LAYERS, forward, load_digits, split
@@ -12,7 +14,7 @@ RATE = 1e-3
 def initial_weights(random: np.random.Generator) -> list[list[np.ndarray]]:
     return [
         [random.normal(0.0, np.sqrt(2.0 / inputs), (outputs, inputs)), np.zeros(outputs)]
-        for inputs, outputs in zip(LAYERS, LAYERS[1:], strict=False)
+        for inputs, outputs in itertools.pairwise(LAYERS)
     ]
 
 

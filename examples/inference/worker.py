@@ -100,7 +100,9 @@ class Served:
     worst_logit: float
 
 
-def serve(worker: Worker, images: np.ndarray, reference: np.ndarray, counter: itertools.count, total: int, progress) -> Served:
+def serve(
+    worker: Worker, images: np.ndarray, reference: np.ndarray, counter: itertools.count, total: int, progress
+) -> Served:
     """Takes requests from `counter`, which all threads share, until `total` were taken."""
     served = Served([], [], [], 0.0)
     while (request := next(counter)) < total:

@@ -16,7 +16,8 @@ def main() -> int:
         info = ftcuda.driver_info()
         print(f"driver {info.version} at {info.path}{' (simulated)' if info.simulated else ''}")
         for device in ftcuda.Device.get_all_devices():
-            print(f"device {device.device_id}: {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}")
+            capability = ".".join(map(str, device.compute_capability))
+            print(f"device {device.device_id}: {device.name}, compute capability {capability}")
             for name, value in device.features.as_dict().items():
                 print(f"    {name}: {value}")
     except (ftcuda.DriverNotFoundError, ftcuda.CUDAError) as problem:

@@ -22,7 +22,13 @@ class Case:
 
     def __init__(self, source, inputs, expected, *, block=256, grid=1, tolerance=0.0, options=None, arguments=()):
         self.source, self.inputs, self.expected = source, inputs, expected
-        self.block, self.grid, self.tolerance, self.options, self.arguments = block, grid, tolerance, options or {}, arguments
+        self.block, self.grid, self.tolerance, self.options, self.arguments = (
+            block,
+            grid,
+            tolerance,
+            options or {},
+            arguments,
+        )
 
 
 def matmul_reference():
@@ -209,7 +215,12 @@ def python_integer_intrinsics():
 
 
 CASES["integer intrinsics"].expected = python_integer_intrinsics()
-VARIANTS = {"plain": {}, "line numbers": {"lineinfo": True}, "debug": {"debug": True}, "fast math": {"use_fast_math": True}}
+VARIANTS = {
+    "plain": {},
+    "line numbers": {"lineinfo": True},
+    "debug": {"debug": True},
+    "fast math": {"use_fast_math": True},
+}
 
 
 def run(case, stream, **options):
@@ -219,7 +230,9 @@ def run(case, stream, **options):
     np.frombuffer(source, case.inputs.dtype)[:] = case.inputs
     np.frombuffer(out, np.uint8)[:] = 0xCC
     shared = 1024 if "extern __shared__" in case.source else 0
-    launch(stream, LaunchConfig(grid=case.grid, block=case.block, shmem_size=shared), kernel, out, source, *case.arguments)
+    launch(
+        stream, LaunchConfig(grid=case.grid, block=case.block, shmem_size=shared), kernel, out, source, *case.arguments
+    )
     stream.sync()
     return np.frombuffer(out, case.expected.dtype)[: case.expected.size].copy()
 
@@ -235,12 +248,23 @@ def test_against_numpy(name, variant, stream):
         assert np.array_equal(got, case.expected)
     else:
         tolerance = max(case.tolerance, 1e-3) if variant == "fast math" else case.tolerance
-        assert np.allclose(got, case.expected, rtol=tolerance, atol=min(tolerance, 1e-6) if case.tolerance < 1 else 1e-6)
+        assert np.allclose(
+            got, case.expected, rtol=tolerance, atol=min(tolerance, 1e-6) if case.tolerance < 1 else 1e-6
+        )
 
 
 @pytest.mark.skipif(not IS_SIMULATED, reason="a GPU runs code for its own architecture only")
 @pytest.mark.parametrize("arch", ["sm_75", "sm_80", "sm_90"])
-@pytest.mark.parametrize("name", ["matmul with tiles", "shuffles", "atomics", "double precision", "device functions, recursion, pointers to functions"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "matmul with tiles",
+        "shuffles",
+        "atomics",
+        "double precision",
+        "device functions, recursion, pointers to functions",
+    ],
+)
 def test_other_architectures(name, arch, stream):
     case = CASES[name]
     got = run(Case(case.source, case.inputs, case.expected, block=case.block), stream, arch=arch)

@@ -21,9 +21,23 @@ def test_the_reference_knows_its_digits():
 
 @pytest.mark.skipif(IS_SIMULATED and PROFILE != "13.5", reason="the example compiles for the driver as it is")
 def test_the_example_runs(tmp_path):
-    arguments = ["--threads", "1,4", "--requests", "40", "--plot", str(tmp_path / "plot.png"), "--json", str(tmp_path / "figures.json")]
+    arguments = [
+        "--threads",
+        "1,4",
+        "--requests",
+        "40",
+        "--plot",
+        str(tmp_path / "plot.png"),
+        "--json",
+        str(tmp_path / "figures.json"),
+    ]
     result = subprocess.run(
-        [sys.executable, "-m", "examples.inference", *arguments], cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ)
+        [sys.executable, "-m", "examples.inference", *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=dict(os.environ),
     )
     assert result.returncode == 0, result.stdout + result.stderr
     figures = json.loads((tmp_path / "figures.json").read_text())

@@ -49,7 +49,9 @@ def test_objects_reach_the_core_through_its_declarations():
         for from_module, module in CIMPORT.findall(path.read_text()):
             assert (from_module or module).startswith(allowed), f"{path} cimports {from_module or module}"
         text = path.read_text()
-        assert not re.search(r"\bcu\.cu[A-Z]|\bcu(Stream|Event|Mem|Launch|Ctx)[A-Za-z]+\(", text), f"{path} calls the driver"
+        assert not re.search(r"\bcu\.cu[A-Z]|\bcu(Stream|Event|Mem|Launch|Ctx)[A-Za-z]+\(", text), (
+            f"{path} calls the driver"
+        )
         assert not re.search(r"threading|critical_section|pymutex", text), f"{path} has a lock of its own"
 
 

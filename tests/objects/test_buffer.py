@@ -15,7 +15,9 @@ def test_round_trip(device, stream, pinned):
     buffer.close(stream)
 
 
-@pytest.mark.parametrize(("value", "expected"), [(5, b"\5" * 8), (b"\1\2", b"\1\2" * 4), (np.uint32(0x04030201), b"\1\2\3\4" * 2)])
+@pytest.mark.parametrize(
+    ("value", "expected"), [(5, b"\5" * 8), (b"\1\2", b"\1\2" * 4), (np.uint32(0x04030201), b"\1\2\3\4" * 2)]
+)
 def test_fill(device, stream, pinned, value, expected):
     host, _ = pinned(np.zeros(8, np.uint8))
     buffer = device.allocate(8, stream=stream)
@@ -27,7 +29,13 @@ def test_fill(device, stream, pinned, value, expected):
 
 @pytest.mark.parametrize(
     ("value", "error", "words"),
-    [(256, OverflowError, "0 to 255"), (-1, OverflowError, "0 to 255"), (b"abc", ValueError, "1, 2 or 4"), (b"abcd", ValueError, "multiple"), (1.5, TypeError, "bytes-like")],
+    [
+        (256, OverflowError, "0 to 255"),
+        (-1, OverflowError, "0 to 255"),
+        (b"abc", ValueError, "1, 2 or 4"),
+        (b"abcd", ValueError, "multiple"),
+        (1.5, TypeError, "bytes-like"),
+    ],
 )
 def test_bad_fills(device, stream, value, error, words):
     buffer = device.allocate(6, stream=stream)
@@ -43,7 +51,9 @@ def test_zero_bytes(device, stream):
     buffer.close()
 
 
-@pytest.mark.parametrize(("size", "error"), [(-1, ValueError), (2**63, ValueError), (1.0, TypeError), (None, TypeError), (True, TypeError)])
+@pytest.mark.parametrize(
+    ("size", "error"), [(-1, ValueError), (2**63, ValueError), (1.0, TypeError), (None, TypeError), (True, TypeError)]
+)
 def test_bad_sizes(device, stream, size, error):
     with pytest.raises(error, match="size"):
         device.allocate(size, stream=stream)

@@ -37,7 +37,10 @@ def test_current_device(device):
     assert Device() == device
 
 
-@pytest.mark.parametrize(("argument", "error"), [(-1, ValueError), (2**31, ValueError), ("0", TypeError), (True, TypeError), (1.0, TypeError)])
+@pytest.mark.parametrize(
+    ("argument", "error"),
+    [(-1, ValueError), (2**31, ValueError), ("0", TypeError), (True, TypeError), (1.0, TypeError)],
+)
 def test_bad_ordinals(argument, error):
     with pytest.raises(error, match="device_id"):
         Device(argument)

@@ -188,7 +188,9 @@ def test_many_arguments(stream, pinned):
     count = 200
     parameters = ", ".join(f"double a{i}" for i in range(count))
     total = " + ".join(f"a{i}" for i in range(count))
-    kernel = compile_code(f'extern "C" __global__ void k(double* out, {parameters}) {{ *out = {total}; }}').get_kernel("k")
+    kernel = compile_code(f'extern "C" __global__ void k(double* out, {parameters}) {{ *out = {total}; }}').get_kernel(
+        "k"
+    )
     host, view = pinned(np.zeros(1))
     launch(stream, ONE, kernel, host, *range(count))
     stream.sync()

@@ -21,7 +21,9 @@ def test_name_expressions(stream, pinned):
 
 
 def test_cxx17_is_the_default():
-    compile_code("template <auto value> __device__ int f() { if constexpr (value > 0) return 1; else return 0; } extern \"C\" __global__ void k(int* p) { *p = f<3>(); }")
+    compile_code(
+        'template <auto value> __device__ int f() { if constexpr (value > 0) return 1; else return 0; } extern "C" __global__ void k(int* p) { *p = f<3>(); }'
+    )
 
 
 def test_the_log_is_in_the_exception():
@@ -37,16 +39,26 @@ def test_logs_are_written_after_success():
 
 
 def test_options():
-    options = ProgramOptions(define_macro=["A", ("B", "2")], lineinfo=True, fma=False, use_fast_math=True, max_register_count=32)
+    options = ProgramOptions(
+        define_macro=["A", ("B", "2")], lineinfo=True, fma=False, use_fast_math=True, max_register_count=32
+    )
     text = options.as_nvrtc()
-    assert "--define-macro=A" in text and "--define-macro=B=2" in text and "--fmad=false" in text and "--std=c++17" in text
-    source = "#if B != 2 || !defined(A)\n#error\n#endif\nextern \"C\" __global__ void k() {}"
+    assert (
+        "--define-macro=A" in text and "--define-macro=B=2" in text and "--fmad=false" in text and "--std=c++17" in text
+    )
+    source = '#if B != 2 || !defined(A)\n#error\n#endif\nextern "C" __global__ void k() {}'
     assert compile_code(source, define_macro=["A", ("B", "2")], lineinfo=True).kernel_names == ["k"]
 
 
 @pytest.mark.parametrize(
     ("arguments", "error"),
-    [((5, "c++"), TypeError), (("", "rust"), ValueError), (("a\0b", "c++"), ValueError), (("", "c++", {"arch": "90"}), ValueError), (("", "c++", {"debug": 3}), TypeError)],
+    [
+        ((5, "c++"), TypeError),
+        (("", "rust"), ValueError),
+        (("a\0b", "c++"), ValueError),
+        (("", "c++", {"arch": "90"}), ValueError),
+        (("", "c++", {"debug": 3}), TypeError),
+    ],
 )
 def test_bad_programs(arguments, error):
     with pytest.raises(error):

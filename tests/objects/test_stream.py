@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from ftcuda import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, ClosedError, LaunchConfig, Stream, StreamOptions, launch
+from ftcuda import (
+    LEGACY_DEFAULT_STREAM,
+    PER_THREAD_DEFAULT_STREAM,
+    ClosedError,
+    LaunchConfig,
+    Stream,
+    StreamOptions,
+    launch,
+)
 from ftcuda.testing import together
 from tests.conftest import simulated_only
 
@@ -31,7 +39,13 @@ def test_close_is_idempotent_and_final(stream):
     stream.close()
     stream.close()
     assert stream.is_closed
-    for use in (stream.sync, stream.record, lambda: stream.is_done, lambda: stream.wait(stream), lambda: stream.exclusive().__enter__()):
+    for use in (
+        stream.sync,
+        stream.record,
+        lambda: stream.is_done,
+        lambda: stream.wait(stream),
+        lambda: stream.exclusive().__enter__(),
+    ):
         with pytest.raises(ClosedError, match="closed"):
             use()
 

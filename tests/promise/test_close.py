@@ -69,14 +69,22 @@ def test_closing_a_buffer_against(use, device, stream, code):
 def test_closing_an_event_against_everything(device, stream):
     for _ in range(ROUNDS):
         event = device.create_event()
-        calls = [event.close, event.sync, lambda: event.is_done, lambda: stream.record(event), lambda: stream.wait(event)]
+        calls = [
+            event.close,
+            event.sync,
+            lambda: event.is_done,
+            lambda: stream.record(event),
+            lambda: stream.wait(event),
+        ]
         together(5, lambda index, calls=calls: closed_or_done(calls[index]))
         assert event.is_closed
 
 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="counts calls of the whole process")
-@pytest.mark.parametrize(("make", "entry"), [("create_stream", "cuStreamDestroy_v2"), ("create_event", "cuEventDestroy_v2")])
+@pytest.mark.parametrize(
+    ("make", "entry"), [("create_stream", "cuStreamDestroy_v2"), ("create_event", "cuEventDestroy_v2")]
+)
 def test_many_closers_destroy_once(device, make, entry):
     """Sabotage: with enter() as a plain fetch_add, handles are destroyed twice."""
     from ftcuda.testing import simulation

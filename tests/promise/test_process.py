@@ -32,7 +32,9 @@ def ptx_fits(request):
 
 
 def test_a_fault_is_deferred_and_poisons(run_python):
-    said = run_python(SETUP + """
+    said = run_python(
+        SETUP
+        + """
 k = kernel("void k(int* p) { *p = 1; }")
 launch(stream, ONE, k, 64)
 try: stream.sync()
@@ -46,7 +48,8 @@ for use in (stream.sync, stream.record, lambda: launch(stream, ONE, k, 64), devi
     else: sys.exit("no error")
 stream.close()
 print("poisoned")
-""")
+"""
+    )
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in said and "poisoned" in said
 
 
@@ -62,14 +65,17 @@ print("poisoned")
 def test_faults_say_where(run_python, source, code, place):
     if code is None:
         return
-    said = run_python(SETUP + f"""
+    said = run_python(
+        SETUP
+        + f"""
 from ftcuda.testing import simulation
 buffer = device.allocate(16, stream=stream)
 launch(stream, ONE, kernel({source!r}), buffer)
 try: stream.sync()
 except CUDAError as error: assert error.code == {code}, error
 print(simulation.last_fault())
-""")
+"""
+    )
     assert place in said and "kernel k, block (0,0,0), thread (0,0,0)" in said
 
 
@@ -88,7 +94,9 @@ assert len(set(together(16, work))) == 1
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_child_gets_an_error(run_python):
-    said = run_python(SETUP + """
+    said = run_python(
+        SETUP
+        + """
 import os, warnings
 warnings.simplefilter("ignore")  # Python's own about forking
 buffer = device.allocate(4, stream=stream)
@@ -103,12 +111,15 @@ if child == 0:
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 stream.sync()
 print("parent goes on")
-""")
+"""
+    )
     assert "parent goes on" in said
 
 
 def test_exit_with_live_objects_and_daemon_threads(run_python):
-    run_python(SETUP + """
+    run_python(
+        SETUP
+        + """
 import threading
 buffer = device.allocate(4, stream=stream)
 def spin():
@@ -116,7 +127,8 @@ def spin():
         stream.record(); buffer.fill(1, stream=stream); stream.sync()
 for _ in range(4): threading.Thread(target=spin, daemon=True).start()
 for _ in range(100): stream.record()
-""")
+"""
+    )
 
 
 def test_collection_on_a_thread_without_a_context(device):
@@ -133,7 +145,10 @@ def test_collection_on_a_thread_without_a_context(device):
 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="plans faults for the whole process")
-@pytest.mark.parametrize(("make", "entry", "thing"), [("create_stream", "cuStreamDestroy_v2", "stream"), ("create_event", "cuEventDestroy_v2", "event")])
+@pytest.mark.parametrize(
+    ("make", "entry", "thing"),
+    [("create_stream", "cuStreamDestroy_v2", "stream"), ("create_event", "cuEventDestroy_v2", "event")],
+)
 def test_what_a_destructor_cannot_raise_comes_out_once(device, make, entry, thing):
     from ftcuda.testing import faults
 

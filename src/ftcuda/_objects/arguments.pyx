@@ -4,7 +4,7 @@ Whatever does not fit is refused before anything is launched: the driver reads o
 nothing.
 """
 
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_IsContiguous, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
@@ -22,17 +22,17 @@ cdef extern from "Python.h":
     unsigned long long PyLong_AsUnsignedLongLong(object number) except? 0xffffffffffffffff
 
 KIND_NAMES = {
-    ParameterKind.unknown: "value",
-    ParameterKind.integer: "integer",
-    ParameterKind.float32: "float32",
-    ParameterKind.float64: "float64",
-    ParameterKind.bytes: "structure",
+    ParameterKind.unknown: "a value",
+    ParameterKind.integer: "an integer",
+    ParameterKind.float32: "a float32",
+    ParameterKind.float64: "a float64",
+    ParameterKind.bytes: "a structure",
 }
 
 
 cdef str place(Kernel kernel, Py_ssize_t index):
     cdef Slot slot = kernel._slots[index]
-    return f"argument {index} of {kernel}, a {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
+    return f"argument {index} of {kernel}, {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
 
 
 cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1:
@@ -61,7 +61,9 @@ cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* targ
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.float64:
         return store_float(kernel, index, <double>value, target)
     if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
-        raise TypeError(f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of that size")
+        raise TypeError(
+            f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of that size"
+        )
     signed_value = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow == 0:
         bits = <uint64_t>signed_value
@@ -110,7 +112,9 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
     try:
         if view.ndim != 0 and not isinstance(value, bytes):
-            raise TypeError(f"{place(kernel, index)} cannot be an array ({type(value).__name__}); copy it to a Buffer and pass that")
+            raise TypeError(
+                f"{place(kernel, index)} cannot be an array ({type(value).__name__}); copy it to a Buffer and pass that"
+            )
         if view.len != slot.size:
             raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
         if not isinstance(value, bytes) and not is_kind(view.format, slot.kind):

@@ -3,7 +3,7 @@
 import gc
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 cimport core.buffer as core
@@ -35,10 +35,9 @@ cdef class Buffer:
         raise TypeError("buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()")
 
     def __dealloc__(self):
-        cdef Status ignored
         if self._buffer != NULL:
             with nogil:
-                ignored = self._buffer.close(NULL)  # in_use cannot be: a view holds a reference to this object
+                self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
                 self._buffer.release()
 
     @staticmethod
@@ -106,7 +105,9 @@ cdef class Buffer:
     @property
     def device_id(self):
         """Ordinal of the device; -1 for pinned host memory. Thread safety: atomic."""
-        return self._buffer.context().device().ordinal() if self._memory_resource is None else self._memory_resource.device_id
+        if self._memory_resource is None:
+            return self._buffer.context().device().ordinal()
+        return self._memory_resource.device_id
 
     @property
     def is_device_accessible(self):
@@ -241,7 +242,9 @@ cdef class Buffer:
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if not self.is_host_accessible:
-            raise BufferError(f"cannot view {self}: it is device memory, which the host cannot touch; copy it to a pinned buffer")
+            raise BufferError(
+                f"cannot view {self}: it is device memory, which the host cannot touch; copy it to a pinned buffer"
+            )
         if not self._buffer.enter_view():
             raise ClosedError(f"cannot view {self}: it is closed")
         view.buf = <void*><size_t>self._buffer.pointer()
@@ -267,7 +270,8 @@ cdef class Buffer:
         return hash((Buffer, <size_t>self._buffer))
 
     def __repr__(self):
-        return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{', closed' if self._buffer.is_closed() else ''}>"
+        state = ", closed" if self._buffer.is_closed() else ""
+        return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
 
 
 cdef object checked_size(object value, str name):

@@ -110,7 +110,10 @@ cdef class Kernel:
 
     @property
     def arguments_info(self):
-        """``(offset, size)`` in bytes of each parameter; offset None where only the driver could tell. Thread safety: atomic."""
+        """``(offset, size)`` in bytes of each parameter; offset None where only the driver could tell.
+
+        Thread safety: atomic.
+        """
         self._require_layout()
         known = self._kernel.layout().offsets_known
         return [
@@ -121,7 +124,8 @@ cdef class Kernel:
     def _require_layout(self):
         if self._slot_count < 0:
             raise NotSupportedError(
-                f"cannot tell the parameters of {self}: its image does not, and drivers before CUDA 12.4 cannot; load PTX or a cubin"
+                f"cannot tell the parameters of {self}: its image does not, and drivers before CUDA 12.4 cannot; "
+                "load PTX or a cubin"
             )
 
     @property

@@ -9,7 +9,8 @@ from libcpp.vector cimport vector
 
 cimport core.module as core
 from core.device cimport Context
-from core.nvrtc cimport Compilation, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path, nvrtc_version as core_nvrtc_version
+from core.nvrtc cimport Compilation, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
+from core.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, as_device
 from ftcuda._objects.raising cimport deliver_mail, raise_status
@@ -17,7 +18,7 @@ from ftcuda._objects.raising cimport deliver_mail, raise_status
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.options import checked
 from ftcuda._objects.program_options import ProgramOptions
-from ftcuda.errors import CUDAError, NVRTCError
+from ftcuda.errors import NVRTCError
 
 
 def find_nvrtc():

@@ -46,7 +46,7 @@ def failing(entry: str, code: int, *, nth: int = 1, thread: int = 0):
 
 @contextmanager
 def holding(entry: str, *, nth: int = 1, thread: int = 0):
-    """For its block, the `nth` call of `entry` waits until the fault is released, at the latest by the end of the block."""
+    """For its block, the `nth` call of `entry` waits until the fault is released or the block ends."""
     yield from _planned(entry, "hold", 0, nth, thread)
 
 

@@ -1,7 +1,6 @@
 """Looking into the simulated driver, and steering it. Needs FTCUDA_DRIVER=sim."""
 
 from libc.stdint cimport uint64_t
-from libcpp cimport bool
 from libcpp.string cimport string
 
 import os

@@ -38,10 +38,12 @@ def together(threads: int, function, *arguments, timeout: float = 60.0) -> list:
         try:
             start.wait(timeout)
             results[index] = function(index, *arguments)
-        except BaseException as failure:  # noqa: BLE001 - whatever it is, the caller is to see it
+        except BaseException as failure:
             failures.append(failure)
 
-    workers = [threading.Thread(target=run, args=(index,), name=f"together-{index}", daemon=True) for index in range(threads)]
+    workers = [
+        threading.Thread(target=run, args=(index,), name=f"together-{index}", daemon=True) for index in range(threads)
+    ]
     for worker in workers:
         worker.start()
     for worker in workers:

@@ -26,6 +26,7 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
     cppclass Status:
         Status()
         bint ok()
+        void ignore()
         Reason reason()
         Entry entry()
         int code()

@@ -40,8 +40,6 @@ cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
         bool end_exclusive() except +
 
 
-
-
 cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
     # The same C++ class as device.Context, with what needs streams.
     cppclass ContextStreams "ftcuda::core::Context":
