@@ -125,7 +125,8 @@ def launch(stream, config, kernel, *kernel_args):
     kernel : Kernel
     *kernel_args
         One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-        ones too) or a ctypes value. A Python int for a float parameter becomes a float; everything else must fit in kind and size.
+        ones too) or a ctypes value. A Python int for a float parameter becomes a float; everything else must fit in
+        kind and size.
 
     Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
     after this launch, or the launch raises `ClosedError`. Stream order: a submission.

@@ -16,5 +16,6 @@ cdef extern from "_core/module.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Ref[Module] make(string image, string signatures) except +
         const string& image()
-        Status global_ "global"(Context& context, const char* name, unsigned long long& pointer, size_t& bytes, string& log) except +
+        Status global_ "global"(Context& context, const char* name, unsigned long long& pointer, size_t& bytes,
+                                string& log) except +
         void release()
