@@ -1,0 +1,1 @@
+"""Measurements beside C++ on the same driver: ``ci/benchmark.sh``."""
