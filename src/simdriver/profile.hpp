@@ -10,6 +10,7 @@ struct Profile {
     const char* name;
     int driver_version;        // as cuDriverGetVersion: 1000 * major + 10 * minor
     int ptx_version;           // newest PTX understood: 10 * major + minor
+    int attribute_end;         // the first device attribute number that the driver does not know
     bool memory_pools;
     bool host_pools;
     bool concurrent_managed;

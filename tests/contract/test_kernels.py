@@ -149,7 +149,7 @@ CASES = {
             for (int old = -1; old != (int)count || true;) { unsigned seen = count; if (atomicCAS(&count, seen, seen + 2) == seen) break; old = seen; }
             __syncthreads();
             int results[] = {add, low, high, bits_and & 15, bits_or, bits_xor, (int)ring, (int)real, (int)wide, (int)(big >> 33), swapped, (int)count};
-            out[i] = i < 12 ? results[i] : 0; add = 0; }""",
+            out[i] = i < 12 ? results[i] : 0; }""",
         INTS,
         np.array([(int((INTS >> 8).sum()) + 2**31) % 2**32 - 2**31, min(0, int((INTS >> 8).min())), max(0, int((INTS >> 8).max())), 15, int(np.bitwise_or.reduce((INTS >> 8) & 240)),
                   int(np.bitwise_xor.reduce(INTS >> 8)), 256 % 100, 128, 64, 256, 7, 512] + [0] * 244, np.int32),

@@ -33,12 +33,12 @@ def test_sequencer():
 
     def work(index):
         for number in range(index + 1, 10, 3):
-            sequencer.step(number)
-            order.append(number)
+            with sequencer.step(number):
+                order.append(number)
 
     together(3, work)
     assert order == sorted(order) and len(order) == 9
-    with pytest.raises(ValueError, match="taken already"):
-        sequencer.step(3)
-    with pytest.raises(TimeoutError, match="nobody took"):
-        Sequencer(timeout=0.01).step(2)
+    with pytest.raises(ValueError, match="taken already"), sequencer.step(3):
+        pass
+    with pytest.raises(TimeoutError, match="nobody took"), Sequencer(timeout=0.01).step(2):
+        pass

@@ -68,9 +68,10 @@ Status Device::read(int ordinal) {
     if (!uuid.ok()) return uuid;
     if (const Status status = cu.cuDeviceTotalMem_v2(&total_memory_, cu_device_); !status.ok()) return status;
     for (int number = 1; number < attribute_limit; ++number) {
-        // Numbers unknown to this driver are refused with INVALID_VALUE and stay 0.
-        int value = 0;
-        if (cu.cuDeviceGetAttribute(&value, number, cu_device_).ok()) attributes_[static_cast<std::size_t>(number)] = value;
+        // Numbers have no gaps: the first one refused is the first that this driver does not know. The rest stay 0.
+        const Status status = cu.cuDeviceGetAttribute(&attributes_[static_cast<std::size_t>(number)], number, cu_device_);
+        if (status.is(CUDA_ERROR_INVALID_VALUE)) break;
+        if (!status.ok()) return status;
     }
     return {};
 }

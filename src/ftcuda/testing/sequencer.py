@@ -1,12 +1,13 @@
 """Steps in a fixed order across threads."""
 
 import threading
+from contextlib import contextmanager
 
 
 class Sequencer:
     """Makes threads take numbered steps in order, for exact interleavings.
 
-    ``sequencer.step(3)`` waits until steps 1 and 2 were taken. Each number is taken once.
+    The block of ``with sequencer.step(3):`` runs after those of steps 1 and 2 have ended. Each number is taken once.
     """
 
     def __init__(self, timeout: float = 60.0) -> None:
@@ -14,12 +15,17 @@ class Sequencer:
         self._taken = 0
         self._timeout = timeout
 
-    def step(self, number: int) -> None:
-        """Waits for the steps before `number`, and takes it. Thread safety: shared."""
+    @contextmanager
+    def step(self, number: int):
+        """Waits for the steps before `number`, and takes it with its block. Thread safety: shared."""
         with self._condition:
             if not self._condition.wait_for(lambda: self._taken >= number - 1, self._timeout):
                 raise TimeoutError(f"step {number} waited for step {self._taken + 1}, which nobody took")
             if self._taken >= number:
                 raise ValueError(f"step {number} was taken already")
-            self._taken = number
-            self._condition.notify_all()
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._taken = number
+                self._condition.notify_all()
