@@ -43,15 +43,14 @@ def kinds():
 @pytest.fixture
 def stored(kinds, stream):
     """Launches a kernel with one argument and returns the bytes that arrived."""
-    out = LegacyPinnedMemoryResource().allocate(256)
 
     def store(kernel, *arguments, size):
+        out = LegacyPinnedMemoryResource().allocate(256)
         launch(stream, ONE, kinds.get_kernel(kernel), *arguments, out)
         stream.sync()
         return bytes(out)[:size]
 
-    yield store
-    out.close()
+    return store
 
 
 @pytest.mark.parametrize(

@@ -50,8 +50,8 @@ def test_close_is_idempotent_and_final(stream):
             use()
 
 
-def test_wait_orders_streams(device, stream, code, pinned):
-    other = device.create_stream()
+def test_wait_orders_streams(device, pinned):
+    stream, other = device.create_stream(), device.create_stream()
     buffer, _ = pinned(np.zeros(4, np.int32))
     target = device.allocate(16, stream=stream)
     target.fill(7, stream=stream)
@@ -63,6 +63,7 @@ def test_wait_orders_streams(device, stream, code, pinned):
     stream.wait(event)
     stream.sync()
     assert stream.is_done and event.is_done
+    stream.close()
     other.close()
 
 
