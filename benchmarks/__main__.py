@@ -1,4 +1,4 @@
-"""``python -m benchmarks BASELINE``: launches with four arguments, ftcuda beside C++ (the program built from launch.cpp), in turns."""
+"""``python -m benchmarks BASELINE``: launches with four arguments, in turns with C++ (built from launch.cpp)."""
 
 import argparse
 import json
@@ -50,7 +50,9 @@ def main() -> int:
     options = parser.parse_args()
     info, device = driver_info(), Device(0)
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
-    print(f"ftcuda {ftcuda.__version__}, CPython {sys.version.split()[0]}, GIL {gil}, driver {info.version}, {device.name}")
+    print(
+        f"ftcuda {ftcuda.__version__}, CPython {sys.version.split()[0]}, GIL {gil}, driver {info.version}, {device.name}"
+    )
     code = Program(SOURCE, "c++").compile("ptx" if info.simulated else "cubin")
     kernel = code.get_kernel("nothing")
     buffer = device.allocate(4096, stream=device.create_stream())
@@ -69,9 +71,12 @@ def main() -> int:
             theirs, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
             ratios = [own / other for other, own in pairs]
             rows.append({"threads": threads, "cpp_ns": theirs, "ftcuda_ns": mine, "ratios": ratios})
-            print(f"| {threads} | {theirs:.0f} | {mine:.0f} | {mine / theirs:.3f} | {min(ratios):.3f} to {max(ratios):.3f} |", flush=True)
+            spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+            print(f"| {threads} | {theirs:.0f} | {mine:.0f} | {mine / theirs:.3f} | {spread} |", flush=True)
     if options.json:
-        options.json.write_text(json.dumps({"driver": info.version, "device": device.name, "gil": gil, "launch": rows}, indent=1))
+        options.json.write_text(
+            json.dumps({"driver": info.version, "device": device.name, "gil": gil, "launch": rows}, indent=1)
+        )
     return 0
 
 

@@ -33,10 +33,16 @@ def run(name: str, hazard, options: argparse.Namespace, seconds: float, advance)
         seed = options.seed + rounds
         try:
             state = hazard.round(np.random.default_rng(seed))
-            together(options.threads, lambda index, state=state, seed=seed: hazard.act(state, index, np.random.default_rng([seed, index])))
+            together(
+                options.threads,
+                lambda index, state=state, seed=seed: hazard.act(state, index, np.random.default_rng([seed, index])),
+            )
             hazard.check(state)
-        except Exception as failure:  # noqa: BLE001 - whatever it is, it is a finding
-            again = f"python -m stress --driver {options.driver} --threads {options.threads} --hazard {name} --seed {seed} --rounds 100"
+        except Exception as failure:
+            options_again = (
+                f"--driver {options.driver} --threads {options.threads} --hazard {name} --seed {seed} --rounds 100"
+            )
+            again = f"python -m stress {options_again}"
             return rounds, f"{type(failure).__name__}: {failure}\n  repeat with: {again}"
         rounds += 1
         advance(rounds)
@@ -62,14 +68,25 @@ def main() -> int:
     console = Console()
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
     device = ftcuda.Device(0)
-    console.print(f"CPython {sys.version.split()[0]}, GIL {gil}; driver {ftcuda.driver_info().version}; {device.name}; {options.threads} threads")
+    interpreter = f"CPython {sys.version.split()[0]}, GIL {gil}"
+    console.print(f"{interpreter}; driver {ftcuda.driver_info().version}; {device.name}; {options.threads} threads")
 
     results = {}
-    with Progress(TextColumn("{task.description:>12}"), BarColumn(), TextColumn("{task.fields[rounds]} rounds"), TimeElapsedColumn(), console=console) as progress:
+    with Progress(
+        TextColumn("{task.description:>12}"),
+        BarColumn(),
+        TextColumn("{task.fields[rounds]} rounds"),
+        TimeElapsedColumn(),
+        console=console,
+    ) as progress:
         for name in names:
             task = progress.add_task(name, total=None, rounds=0)
             rounds, failure = run(
-                name, HAZARDS[name](), options, options.seconds / len(names), lambda count, task=task: progress.update(task, rounds=count)
+                name,
+                HAZARDS[name](),
+                options,
+                options.seconds / len(names),
+                lambda count, task=task: progress.update(task, rounds=count),
             )
             progress.update(task, total=1, completed=1)
             results[name] = {"rounds": rounds, "failure": failure}
@@ -88,7 +105,11 @@ def main() -> int:
     console.print(f"violations: {violations or 'none'}")
     if options.json:
         options.json.write_text(json.dumps({"results": results, "violations": violations}, indent=1))
-    failed = violations or any(result["failure"] for result in results.values()) or any(result["rounds"] == 0 for result in results.values())
+    failed = (
+        violations
+        or any(result["failure"] for result in results.values())
+        or any(result["rounds"] == 0 for result in results.values())
+    )
     return 1 if failed else 0
 
 

@@ -1,5 +1,8 @@
-"""The hazards. Each is a class: made once for a run, `round(random)` makes one round's state, `act(state, index, random)` is what
-thread `index` does to it, and `check(state)` raises if the round went wrong."""
+"""The hazards.
+
+Each is a class, made once for a run: `round(random)` makes one round's state, `act(state, index, random)` is what
+thread `index` does to it, and `check(state)` raises if the round went wrong.
+"""
 
 import gc
 from types import SimpleNamespace
@@ -123,7 +126,13 @@ class ExclusiveSections(Hazard):
             with state.stream.exclusive():
                 for step in range(self.STEPS):
                     place, state.next = state.next, state.next + 1  # the section is the only lock there is
-                    launch(state.stream, ONE, self.store, state.log.handle + 4 * place, 1000 * index + self.STEPS * turn + step)
+                    launch(
+                        state.stream,
+                        ONE,
+                        self.store,
+                        state.log.handle + 4 * place,
+                        1000 * index + self.STEPS * turn + step,
+                    )
 
     def check(self, state):
         state.stream.sync()
@@ -137,7 +146,9 @@ class Allocation(Hazard):
     """Threads allocate, use and free in streams of their own and in each other's, from pools and without."""
 
     def round(self, random):
-        return SimpleNamespace(streams=[self.device.create_stream() for _ in range(4)], plain=SynchronousMemoryResource(self.device))
+        return SimpleNamespace(
+            streams=[self.device.create_stream() for _ in range(4)], plain=SynchronousMemoryResource(self.device)
+        )
 
     def act(self, state, index, random):
         home, other = state.streams[index % 4], state.streams[(index + 1) % 4]
