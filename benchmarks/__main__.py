@@ -50,9 +50,8 @@ def main() -> int:
     options = parser.parse_args()
     info, device = driver_info(), Device(0)
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
-    print(
-        f"ftcuda {ftcuda.__version__}, CPython {sys.version.split()[0]}, GIL {gil}, driver {info.version}, {device.name}"
-    )
+    interpreter = f"CPython {sys.version.split()[0]}, GIL {gil}"
+    print(f"ftcuda {ftcuda.__version__}, {interpreter}, driver {info.version}, {device.name}")
     code = Program(SOURCE, "c++").compile("ptx" if info.simulated else "cubin")
     kernel = code.get_kernel("nothing")
     buffer = device.allocate(4096, stream=device.create_stream())
