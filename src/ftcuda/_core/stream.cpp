@@ -2,6 +2,7 @@
 
 #include "../_driver/table.hpp"
 #include "event.hpp"
+#include "process.hpp"
 #include "reclaim.hpp"
 
 namespace ftcuda::core {
@@ -41,6 +42,7 @@ Status Stream::create(Context& context, unsigned flags, int priority, Ref<Stream
 }
 
 Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
+    if (process::is_forked()) return Reason::forked;
     // The stream knows its context; the context knows its device only while it is current.
     CUcontext owner = nullptr;
     if (const Status status = cu.cuStreamGetCtx(cu_stream, &owner); !status.ok()) return status;
