@@ -98,7 +98,7 @@ build() {
 build & pid=$!
 while kill -0 $pid 2>/dev/null; do
     sleep 15
-    if kill -0 $pid 2>/dev/null; then say "building, $(wc -l <"$work/build.log") lines of log so far"; fi
+    if kill -0 $pid 2>/dev/null; then say "building for $SECONDS s"; fi
 done
 wait $pid || { say "the build failed; the end of its log:"; tail -n 20 "$work/build.log" >&2; exit 1; }
 find "$staged" -name test -path '*/lib/python3.13*/test' -prune -exec rm -rf {} +

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from ftcuda import Buffer, ClosedError, LaunchConfig, launch
+from tests.conftest import simulated_only
 
 
 def test_round_trip(device, stream, pinned):
@@ -120,3 +121,17 @@ def test_the_stream_may_be_closed_first(device, pinned):
     stream.close()
     other.close()
     buffer.close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="counts the streams of the whole process")
+def test_a_closed_buffer_keeps_no_stream(device):
+    from ftcuda.testing import simulation
+
+    before = simulation.live()["stream"]
+    stream = device.create_stream()
+    buffer = device.allocate(64, stream=stream)
+    stream.close()
+    assert simulation.live()["stream"] == before + 1  # the buffer is freed in it
+    buffer.close()
+    assert simulation.live()["stream"] == before

@@ -192,6 +192,7 @@ void Buffer::destroy() noexcept {
         }
         reclaim::post(status, "free", "buffer");
     }
+    uses_.clear();  // now, not with the memory of this object: a closed buffer must not keep streams
     if (resource_) resource_->leave();
 }
 

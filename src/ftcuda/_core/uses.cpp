@@ -4,11 +4,16 @@
 
 namespace ftcuda::core {
 
-Uses::~Uses() {
+void Uses::clear() noexcept {
     for_each([](Use& use) {
-        if (const abi::CUevent event = use.event.load(std::memory_order_relaxed)) use.stream->context().give_event(event);
+        if (const abi::CUevent event = use.event.exchange(nullptr, std::memory_order_relaxed)) use.stream->context().give_event(event);
         use.stream->unkeep();
+        use.stream = nullptr;
     });
+}
+
+Uses::~Uses() {
+    clear();
     Block* block = first_.next.load(std::memory_order_relaxed);
     while (block != nullptr) {
         const std::unique_ptr<Block> mine(block);

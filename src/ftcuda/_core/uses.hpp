@@ -28,6 +28,9 @@ public:
     Uses(const Uses&) = delete;
     Uses& operator=(const Uses&) = delete;
 
+    // Lets go of all streams and events. For the one who destroyed the buffer.
+    void clear() noexcept;
+
     // Adds `stream` unless it is there. The caller has a submission to it.
     Use& add(Stream& stream, std::uint64_t id);
 
