@@ -92,6 +92,7 @@ extern "C" __global__ void saxpy(int n, float a, const float* x, float* y) {
 }
 extern "C" __global__ void empty() {}
 extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }
+extern "C" __global__ void append(int* log, int value) { log[0] += 1; log[log[0]] = value; }
 extern "C" __global__ void store(int* place, int value) { *place = value; }
 """
 

@@ -112,27 +112,29 @@ def test_default_streams(device, default, code, pinned):
 
 
 def test_exclusive_sections_are_contiguous(device, stream, code, pinned):
-    """Sabotage: with begin_exclusive() not setting its bit, values of two threads mix."""
-    store = code.get_kernel("store")
+    """Sabotage: with begin_exclusive() not setting its bit, the intruder's entries stand between those of a section."""
+    append = code.get_kernel("append")
     config = LaunchConfig(grid=1, block=1)
-    threads, rounds, steps = 4, 10, 3
-    pieces = threads * rounds * steps
-    log, seen = pinned(np.full(pieces, -1, np.int32))
-    place = device.allocate(4, stream=stream)
-    taken = iter(range(pieces))
+    threads, rounds, steps = 3, 20, 5
+    log, entries = pinned(np.zeros(1 + (threads * steps + 40) * rounds, np.int32))
 
     def submit(index):
         for turn in range(rounds):
+            if index == threads:  # the intruder, which knows no sections
+                for _ in range(40):
+                    launch(stream, config, append, log, -1)
+                continue
             with stream.exclusive():
                 for step in range(steps):
-                    launch(stream, config, store, log.handle + 4 * next(taken), 1000 * index + steps * turn + step)
+                    launch(stream, config, append, log, 1000 * index + steps * turn + step)
 
-    together(threads, submit)
+    together(threads + 1, submit)
     stream.sync()
-    for begin in range(0, pieces, steps):
-        first = seen[begin]
-        assert list(seen[begin : begin + steps]) == [first, first + 1, first + 2]
-    place.close()
+    assert entries[0] == len(entries) - 1
+    first_steps = [at for at, entry in enumerate(entries) if at > 0 and entry >= 0 and entry % 1000 % steps == 0]
+    assert len(first_steps) == threads * rounds
+    for at in first_steps:
+        assert list(entries[at : at + steps]) == list(range(entries[at], entries[at] + steps))
 
 
 def test_exclusive_is_reentrant_and_bound_to_its_thread(stream):

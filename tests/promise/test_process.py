@@ -3,7 +3,6 @@
 import gc
 import os
 import sys
-import threading
 
 import pytest
 
@@ -118,7 +117,6 @@ def test_exit_with_live_objects_and_daemon_threads(run_python):
     run_python(
         SETUP
         + """
-import threading
 buffer = device.allocate(4, stream=stream)
 def spin():
     while True:
@@ -129,16 +127,21 @@ for _ in range(100): stream.record()
     )
 
 
-def test_collection_on_a_thread_without_a_context(device):
-    """Sabotage: without the ContextScope in destroy() the driver answers INVALID_CONTEXT, which the mailbox reports."""
-    stream = device.create_stream()
-    cycle = [device.allocate(100, stream=stream), device.create_event(), stream]
-    cycle.append(cycle)
-    del cycle, stream
-    collector = threading.Thread(target=gc.collect)
-    collector.start()
-    collector.join()
-    device.sync()
+def test_collection_on_a_thread_without_a_context(run_python):
+    """Sabotage: without the ContextScope in Buffer::destroy() the driver answers INVALID_CONTEXT, which the mailbox reports."""
+    run_python(
+        SETUP
+        + """
+import gc, threading
+cycle = [device.allocate(100), device.allocate(100, stream=stream), device.create_event(), device.create_stream()]
+cycle.append(cycle)
+del cycle
+collector = threading.Thread(target=gc.collect)
+collector.start()
+collector.join()
+device.sync()  # a failure would come out here, as a warning that is an error
+"""
+    )
 
 
 @simulated_only
