@@ -1,3 +1,5 @@
+import threading
+
 import numpy as np
 import pytest
 
@@ -111,8 +113,25 @@ def test_default_streams(device, default, code, pinned):
     target.close()
 
 
+def test_a_section_holds_other_threads_back(stream):
+    """Sabotage: with begin_exclusive() not setting its bit, the other thread's record is submitted at once."""
+    submitted = threading.Event()
+
+    def intrude():
+        stream.record()
+        submitted.set()
+
+    intruder = threading.Thread(target=intrude)
+    with stream.exclusive():
+        stream.record()
+        intruder.start()
+        assert not submitted.wait(0.3)
+        stream.record()
+    intruder.join()
+    assert submitted.is_set()
+
+
 def test_exclusive_sections_are_contiguous(device, stream, code, pinned):
-    """Sabotage: with begin_exclusive() not setting its bit, the intruder's entries stand between those of a section."""
     append = code.get_kernel("append")
     config = LaunchConfig(grid=1, block=1)
     threads, rounds, steps = 3, 20, 5
