@@ -117,6 +117,7 @@ def test_exit_with_live_objects_and_daemon_threads(run_python):
     run_python(
         SETUP
         + """
+import threading
 buffer = device.allocate(4, stream=stream)
 def spin():
     while True:
