@@ -114,8 +114,11 @@ Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
 
 void MemoryResource::destroy() noexcept {
     if (!owned_ || !context_->may_destroy()) return;
-    const reclaim::RelaxedCapture relaxed;
-    reclaim::post(context_->observe(cu.cuMemPoolDestroy(cu_pool_)), "destroy", "memory pool");
+    // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for ever
+    // (driver 580, four threads with a pool each on one stream).
+    context_->retire([context = context_, pool = cu_pool_] {
+        reclaim::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
+    });
 }
 
 }  // namespace ftcuda::core

@@ -29,7 +29,8 @@ public:
     bool is_owned() const noexcept { return owned_; }
     abi::CUmemoryPool cu_pool() const noexcept { return cu_pool_; }
 
-    // No more allocations; a pool of its own is destroyed when its last buffer is gone.
+    // No more allocations; a pool of its own is destroyed at the first synchronisation of the context after its last buffer
+    // is gone.
     void close() noexcept {
         if (lifetime_.close()) destroy();
     }

@@ -64,7 +64,12 @@ cdef class MemoryResource:
         return _buffer.allocate_from(self, size, stream)
 
     def close(self):
-        """Refuses further allocations. Idempotent. Thread safety: atomic."""
+        """Refuses further allocations. Idempotent.
+
+        A pool of its own is destroyed by the first `Device.sync` after its last buffer is gone.
+
+        Thread safety: atomic.
+        """
         cdef core.MemoryResource* resource = self.opened()
         with nogil:
             resource.close()
