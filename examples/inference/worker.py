@@ -10,6 +10,7 @@ from examples.inference.model import FOLDER, LAYERS
 from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, driver_info, launch
 
 BLOCK = 256
+REPORT = 100  # requests between two reports of a thread's progress
 
 
 @dataclass
@@ -113,5 +114,7 @@ def serve(
         served.requests.append(request)
         served.digits.append(digit)
         served.worst_logit = max(served.worst_logit, float(np.abs(logits - reference[image]).max()))
-        progress()
+        if len(served.requests) % REPORT == 0:
+            progress(REPORT)
+    progress(len(served.requests) % REPORT)
     return served
