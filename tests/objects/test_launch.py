@@ -3,6 +3,7 @@ import ctypes
 import numpy as np
 import pytest
 
+import ftcuda
 from ftcuda import Buffer, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.testing import together
 from tests.conftest import IS_SIMULATED, compile_code
@@ -194,6 +195,22 @@ def test_many_arguments(stream, pinned):
     launch(stream, ONE, kernel, host, *range(count))
     stream.sync()
     assert view[0] == sum(range(count))
+
+
+@pytest.mark.parametrize("size", [4096 - 8, 20_000, 32_764 - 12])
+def test_large_structures(stream, pinned, size):
+    """Up to 32,764 bytes of parameters, where compiler and driver allow (CUDA 12.1 and up)."""
+    if size > 4096 and ftcuda.nvrtc_version() < (12, 1):
+        pytest.skip(reason="this NVRTC allows 4096 bytes of parameters")
+    source = """struct Big { char v[SIZE]; };
+    extern "C" __global__ void k(char* out, Big big) { out[0] = big.v[0]; out[1] = big.v[SIZE / 2]; out[2] = big.v[SIZE - 1]; }"""
+    kernel = compile_code(source, define_macro=("SIZE", str(size))).get_kernel("k")
+    value = bytearray(size)
+    value[0], value[size // 2], value[-1] = 1, 2, 3
+    host, view = pinned(np.zeros(3, np.uint8))
+    launch(stream, ONE, kernel, host, bytes(value))
+    stream.sync()
+    assert list(view) == [1, 2, 3]
 
 
 def test_clusters_where_there_are_none(device, stream, code):
