@@ -48,6 +48,7 @@ void ptx() {
 void malformed(std::string image) {
     ParameterLayout layout;
     for (std::size_t length = 0; length < image.size(); ++length) {
+        is_whole(image.substr(0, length));
         parameter_layout(image.substr(0, length), "list", layout);
         kernel_names(image.substr(0, length));
     }

@@ -13,9 +13,7 @@ namespace {
 // Makes what `stream` does from now on wait for the work behind `use`.
 Status order_after(const Use& use, CUstream stream) noexcept {
     Context& context = use.stream->context();
-    if (const CUevent recorded = use.event.load(std::memory_order_relaxed)) {
-        return context.observe(cu.cuStreamWaitEvent(stream, recorded, 0));
-    }
+    if (use.event != nullptr) return context.observe(cu.cuStreamWaitEvent(stream, use.event, 0));
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     CUevent event = nullptr;
@@ -79,12 +77,12 @@ Status Buffer::close(Stream* stream) {
         if (&stream->context() != context_) return Reason::wrong_device;
         const Submission submission(*stream);
         if (!submission.status().ok()) return submission.status();
-        Use* mine = &uses_.add(*stream, stream->id());
+        uses_.add(*stream, stream->id());
         if (stream->is_default()) {
             mark_use(*stream);
         } else {
-            Use* none = nullptr;
-            free_in_.compare_exchange_strong(none, mine, std::memory_order_relaxed);
+            std::uint64_t none = 0;
+            free_in_.compare_exchange_strong(none, stream->id(), std::memory_order_relaxed);
         }
     }
     bool done = false;
@@ -102,72 +100,73 @@ Status Buffer::add_use(Stream& stream) noexcept {
 }
 
 void Buffer::mark_use(Stream& stream) noexcept {
-    Use& use = uses_.add(stream, stream.id());
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return;  // poisoned: nothing will be freed any more
-    CUevent event = use.event.load(std::memory_order_acquire);
-    if (event == nullptr) {
-        CUevent mine = nullptr;
-        if (const Status status = context.take_event(mine); !status.ok()) return reclaim::post(status, "mark", "use of a buffer");
-        if (use.event.compare_exchange_strong(event, mine, std::memory_order_acq_rel, std::memory_order_acquire)) {
-            event = mine;
-        } else {
-            context.give_event(mine);
-        }
-    }
-    reclaim::post(context.observe(cu.cuEventRecord(event, stream.cu_stream())), "mark", "use of a buffer");
+    const std::uint64_t id = stream.id();
+    Use& use = uses_.take(stream, id);
+    const Status status = record_use(stream, use);
+    use.stream_id.store(id, std::memory_order_release);
+    if (status.ok()) return;
+    unordered_.store(true, std::memory_order_relaxed);
+    if (status.reason() == Reason::driver) reclaim::post(status, "mark", "use of a buffer");
 }
 
-Status Buffer::free_in_order() {
-    // The stream to free in: the one named at close(), else the home stream; never one that is capturing, where the free
-    // would become part of the graph.
-    Use* target = free_in_.load(std::memory_order_relaxed);
-    bool captured = false;
-    uses_.for_each([&](Use& use) {
-        if (use.event.load(std::memory_order_relaxed) != nullptr) return;
-        bool capturing = false;
-        if (use.stream->is_capturing(capturing).ok() && capturing) captured = true;
-        if (target == nullptr && use.stream_id.load(std::memory_order_relaxed) == home_id_) target = &use;
-    });
-    if (captured) {
-        // Work before the capture may still run, and nothing outside the capture can wait for it now.
-        context_->retire([resource = resource_, pointer = pointer_] {
-            CUstream stream = nullptr;
-            Status status = resource->context().housekeeping_stream(stream);
-            if (status.ok()) status = resource->free_ordered(pointer, stream);
-            reclaim::post(status, "free", "buffer");
-        });
+Status Buffer::record_use(Stream& stream, Use& use) noexcept {
+    FTCUDA_SCHEDULE_POINT("record a use");
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    if (capturing) {
+        unordered_.store(true, std::memory_order_relaxed);  // an event would become part of the graph
         return {};
     }
-    CUstream stream = nullptr;
+    if (use.event == nullptr) {
+        if (const Status status = context.take_event(use.event); !status.ok()) return status;
+    }
+    return context.observe(cu.cuEventRecord(use.event, stream.cu_stream()));
+}
+
+Status Buffer::order_free(CUstream& stream, bool& later) {
+    // The stream to free in: the one named at close(), else the home stream, if it is still in the set; never one that
+    // is capturing, where the free would become part of the graph.
+    const std::uint64_t wanted = free_in_.load(std::memory_order_relaxed);
+    const Use* target = nullptr;
+    Status status;
+    uses_.for_each([&](Use& use) {
+        if (use.event != nullptr || !status.ok()) return;
+        bool capturing = false;
+        status = use.stream->is_capturing(capturing);
+        later = later || capturing;
+        const std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
+        if (id == (wanted != 0 ? wanted : home_id_)) target = &use;
+    });
+    // Work before a capture may still run, and nothing outside the capture can wait for it now.
+    if (later || !status.ok()) return status;
     if (target != nullptr) {
         stream = target->stream->cu_stream();
-    } else if (const Status status = context_->housekeeping_stream(stream); !status.ok()) {
-        return status;
+    } else {
+        status = context_->housekeeping_stream(stream);
     }
-    Status status;
     uses_.for_each([&](Use& use) {
         if (&use != target && status.ok()) status = order_after(use, stream);
     });
-    return status.ok() ? resource_->free_ordered(pointer_, stream) : status;
+    return status;
 }
 
-Status Buffer::wait_for_uses(bool& captured) noexcept {
-    captured = false;
+Status Buffer::wait_for_uses(bool& later) noexcept {
     Status status;
     uses_.for_each([&](Use& use) {
         Context& context = use.stream->context();
         const ContextScope scope(context);
         if (status.ok()) status = scope.status();
         if (!status.ok()) return;
-        if (const CUevent event = use.event.load(std::memory_order_relaxed)) {
-            status = context.observe(cu.cuEventSynchronize(event));
+        if (use.event != nullptr) {
+            status = context.observe(cu.cuEventSynchronize(use.event));
             return;
         }
         bool capturing = false;
         status = use.stream->is_capturing(capturing);
-        captured = captured || capturing;
+        later = later || capturing;
         if (status.ok() && !capturing) status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
     });
     return status;
@@ -178,17 +177,16 @@ void Buffer::destroy() noexcept {
     if ((ours || held_) && context_->may_destroy()) {
         const ContextScope scope(*context_);
         const reclaim::RelaxedCapture relaxed;
+        const bool ordered = ours && resource_->is_pool();
+        CUstream stream = nullptr;
+        bool later = unordered_.load(std::memory_order_relaxed);
         Status status = scope.status();
-        if (status.ok() && ours && resource_->is_pool()) {
-            status = free_in_order();
-        } else if (status.ok()) {
-            bool captured = false;
-            status = wait_for_uses(captured);
-            if (status.ok() && ours && captured) {
-                context_->retire([resource = resource_, pointer = pointer_] { reclaim::post(resource->free_now(pointer), "free", "buffer"); });
-            } else if (status.ok() && ours) {
-                status = resource_->free_now(pointer_);
-            }
+        if (status.ok()) status = ordered ? order_free(stream, later) : wait_for_uses(later);
+        if (ours && (later || !status.ok())) {
+            // What cannot be put in order now goes when nothing runs: late, but neither lost nor under running work.
+            context_->retire([resource = resource_, pointer = pointer_] { reclaim::post(resource->free_idle(pointer), "free", "buffer"); });
+        } else if (ours) {
+            status = ordered ? resource_->free_ordered(pointer_, stream) : resource_->free_now(pointer_);
         }
         reclaim::post(status, "free", "buffer");
     }

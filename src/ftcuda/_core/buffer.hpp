@@ -62,8 +62,10 @@ private:
 
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
-    Status free_in_order();
-    Status wait_for_uses(bool& captured) noexcept;
+    Status record_use(Stream& stream, Use& use) noexcept;
+    // The two ways to wait for the uses. `later`: it cannot be done now, but when nothing runs.
+    Status order_free(abi::CUstream& stream, bool& later);
+    Status wait_for_uses(bool& later) noexcept;
     void destroy() noexcept;
 
     // Constant after construction.
@@ -78,8 +80,10 @@ private:
     // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it.
     alignas(64) Lifetime lifetime_;
     alignas(64) Uses uses_;
-    // The stream of the first close(stream), by its place in uses_. Relaxed: read only by the one who destroys.
-    std::atomic<Use*> free_in_{nullptr};
+    // The id of the stream of the first close(stream). Relaxed: read only by the one who destroys.
+    std::atomic<std::uint64_t> free_in_{0};
+    // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.
+    std::atomic<bool> unordered_{false};
 };
 
 }  // namespace ftcuda::core

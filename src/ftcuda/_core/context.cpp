@@ -64,12 +64,19 @@ void Context::give_event(CUevent event) {
     if (may_destroy()) reclaim::post(cu.cuEventDestroy_v2(event), "destroy", "event");
 }
 
+bool Context::is_reached(CUevent event) noexcept {
+    const ContextScope scope(*this);
+    const reclaim::RelaxedCapture relaxed;
+    return scope.status().ok() && cu.cuEventQuery(event).ok();
+}
+
 Status Context::default_stream(CUstream token, Stream*& stream) {
     std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? legacy_stream_ : per_thread_stream_;
     stream = published.load(std::memory_order_acquire);
     if (stream != nullptr) return {};
     Ref<Stream> mine;
     if (const Status status = Stream::make_default(*this, token, mine); !status.ok()) return status;
+    FTCUDA_SCHEDULE_POINT("publish a default stream");
     if (published.compare_exchange_strong(stream, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
         stream = mine.detach();  // kept for as long as the context, which is for ever
     }
@@ -81,6 +88,7 @@ Status Context::housekeeping_stream(CUstream& stream) {
     if (stream != nullptr) return {};
     CUstream mine = nullptr;
     if (const Status status = observe(cu.cuStreamCreateWithPriority(&mine, CU_STREAM_NON_BLOCKING, 0)); !status.ok()) return status;
+    FTCUDA_SCHEDULE_POINT("publish the housekeeping stream");
     if (housekeeping_stream_.compare_exchange_strong(stream, mine, std::memory_order_acq_rel, std::memory_order_acquire)) {
         stream = mine;
         return {};

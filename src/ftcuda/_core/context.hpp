@@ -39,6 +39,9 @@ public:
     Status take_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void give_event(abi::CUevent event) EXCLUDES(events_mutex_);
 
+    // Whether the work behind a recorded event is done; false also where that cannot be known.
+    bool is_reached(abi::CUevent event) noexcept;
+
     // `token` is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
     Status default_stream(abi::CUstream token, Stream*& stream);
 

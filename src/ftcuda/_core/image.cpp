@@ -1,20 +1,12 @@
 #include "image.hpp"
 
+#include "image_bytes.hpp"
 #include "image_cubin.hpp"
 #include "image_ptx.hpp"
-
-#include <cstring>
 
 namespace ftcuda::core {
 
 namespace {
-
-template <class Integer>
-bool read(std::string_view bytes, std::size_t offset, Integer& value) noexcept {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof value) return false;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return true;
-}
 
 // A fatbin holds images for several architectures; the first uncompressed one tells the parameters of all. Layout of
 // the container, as made by CUDA 11.8 to 13.5: a 16-byte header, then entries of a header (its size at byte 4, the padded
@@ -47,6 +39,22 @@ ImageKind image_kind(std::string_view image) noexcept {
     if (image.substr(0, elf.size()) == elf) return ImageKind::cubin;
     if (image.substr(0, fatbin.size()) == fatbin) return ImageKind::fatbin;
     return is_ptx(image) ? ImageKind::ptx : ImageKind::unknown;
+}
+
+bool is_whole(std::string_view image) noexcept {
+    switch (image_kind(image)) {
+    case ImageKind::cubin:
+        return is_whole_cubin(image);
+    case ImageKind::fatbin: {
+        std::uint16_t header = 0;
+        std::uint64_t entries = 0;
+        return read(image, 6, header) && read(image, 8, entries) && header <= image.size() && entries <= image.size() - header;
+    }
+    case ImageKind::ptx:
+    case ImageKind::unknown:
+        break;
+    }
+    return true;  // text ends with its terminator
 }
 
 bool parameter_layout(std::string_view image, std::string_view name, ParameterLayout& layout) {

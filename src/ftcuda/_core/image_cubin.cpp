@@ -1,7 +1,8 @@
 #include "image_cubin.hpp"
 
+#include "image_bytes.hpp"
+
 #include <algorithm>
-#include <cstring>
 
 namespace ftcuda::core {
 
@@ -15,13 +16,6 @@ constexpr std::string_view info_prefix = ".nv.info.";
 constexpr std::uint8_t format_sized = 4;
 constexpr std::uint8_t attribute_parameter = 0x17;
 constexpr std::uint8_t attribute_parameter_v2 = 0x45;
-
-template <class Integer>
-bool read(std::string_view bytes, std::size_t offset, Integer& value) noexcept {
-    if (offset > bytes.size() || bytes.size() - offset < sizeof value) return false;
-    std::memcpy(&value, bytes.data() + offset, sizeof value);
-    return true;
-}
 
 std::string_view slice(std::string_view bytes, std::uint64_t offset, std::uint64_t size) noexcept {
     if (offset > bytes.size() || size > bytes.size() - offset) return {};
@@ -108,6 +102,33 @@ bool read_parameters(std::string_view info, std::vector<OrderedParameter>& param
 }
 
 }  // namespace
+
+bool is_whole_cubin(std::string_view elf) noexcept {
+    constexpr std::uint32_t section_without_content = 8;  // SHT_NOBITS
+    const auto fits = [&](std::uint64_t offset, std::uint64_t size) { return offset <= elf.size() && size <= elf.size() - offset; };
+    std::uint64_t segments = 0;
+    std::uint64_t sections = 0;
+    std::uint16_t segment_size = 0;
+    std::uint16_t segment_count = 0;
+    std::uint16_t section_size = 0;
+    std::uint16_t section_count = 0;
+    if (!read(elf, 0x20, segments) || !read(elf, 0x28, sections) || !read(elf, 0x36, segment_size) || !read(elf, 0x38, segment_count) ||
+        !read(elf, 0x3a, section_size) || !read(elf, 0x3c, section_count)) {
+        return false;
+    }
+    if (!fits(segments, std::uint64_t{segment_size} * segment_count) || !fits(sections, std::uint64_t{section_size} * section_count)) {
+        return false;
+    }
+    for (std::size_t index = 0; index < section_count; ++index) {
+        const std::string_view section = slice(elf, sections + std::uint64_t{section_size} * index, section_size);
+        std::uint32_t type = 0;
+        std::uint64_t offset = 0;
+        std::uint64_t size = 0;
+        if (!read(section, 4, type) || !read(section, 0x18, offset) || !read(section, 0x20, size)) return false;
+        if (type != section_without_content && !fits(offset, size)) return false;
+    }
+    return true;
+}
 
 bool cubin_parameter_layout(std::string_view cubin, std::string_view name, ParameterLayout& layout) {
     std::vector<OrderedParameter> parameters;

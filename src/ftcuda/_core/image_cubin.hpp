@@ -5,6 +5,7 @@
 
 namespace ftcuda::core {
 
+bool is_whole_cubin(std::string_view cubin) noexcept;
 bool cubin_parameter_layout(std::string_view cubin, std::string_view name, ParameterLayout& layout);
 std::vector<std::string> cubin_kernel_names(std::string_view cubin);
 

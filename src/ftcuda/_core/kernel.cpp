@@ -1,12 +1,21 @@
 #include "kernel.hpp"
 
 #include "../_driver/table.hpp"
+#include "mutex.hpp"
 #include "reclaim.hpp"
+
+#include <algorithm>
 
 namespace ftcuda::core {
 
 using driver::cu;
 using namespace abi;
+
+namespace {
+
+Mutex allowance_mutex{Rank::allowance};
+
+}  // namespace
 
 Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kernel>& kernel, std::string& log) {
     Ref<Kernel> made = Ref<Kernel>::adopt(new Kernel(std::move(name), Ref<Module>(module)));
@@ -55,73 +64,62 @@ Status Kernel::find_function(Context& context, CUfunction& cu_function) noexcept
 }
 
 Status Kernel::raise_dynamic_shared(Context& context, CUfunction cu_function, std::size_t bytes) noexcept {
-    const Status status =
-        context.observe(cu.cuFuncSetAttribute(cu_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(bytes)));
-    if (!status.ok()) return status;
-    // Two threads may have told the driver two sizes, and its last writer wins: the allowance promises only what holds in
-    // either order, so the larger one tells the driver once more before it is published.
-    std::atomic<std::uint32_t>& allowed = shared_allowed_[static_cast<std::size_t>(context.device().ordinal())];
-    std::uint32_t seen = allowed.load(std::memory_order_relaxed);
-    while (seen < bytes && !allowed.compare_exchange_weak(seen, static_cast<std::uint32_t>(bytes), std::memory_order_relaxed)) {
+    FTCUDA_SCHEDULE_POINT("raise the allowance");
+    // Asking and telling are one step: told a smaller number after a larger one, the driver would refuse a launch that another
+    // thread was promised. One lock for all kernels, since several may be the same function.
+    const Lock lock(allowance_mutex);
+    int current = 0;
+    Status status = context.observe(cu.cuFuncGetAttribute(&current, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, cu_function));
+    if (status.ok() && current < static_cast<int>(bytes)) {
+        current = static_cast<int>(bytes);
+        status = context.observe(cu.cuFuncSetAttribute(cu_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, current));
     }
-    const int largest = static_cast<int>(allowed.load(std::memory_order_relaxed));
-    return context.observe(cu.cuFuncSetAttribute(cu_function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, largest));
+    if (status.ok()) shared_allowed_[static_cast<std::size_t>(context.device().ordinal())].store(static_cast<std::uint32_t>(current), std::memory_order_relaxed);
+    return status;
+}
+
+template <class Question>
+Status Kernel::ask(Context& context, Question question) noexcept {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction cu_function = nullptr;
+    if (const Status status = function(context, cu_function); !status.ok()) return status;
+    return context.observe(question(cu_function));
 }
 
 Status Kernel::get_attribute(Context& context, int attribute, int& value) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuFuncGetAttribute(&value, attribute, cu_function));
+    return ask(context, [&](CUfunction f) { return cu.cuFuncGetAttribute(&value, attribute, f); });
 }
 
 Status Kernel::set_attribute(Context& context, int attribute, int value) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuFuncSetAttribute(cu_function, attribute, value));
+    return ask(context, [&](CUfunction f) {
+        if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES) return cu.cuFuncSetAttribute(f, attribute, value);
+        return raise_dynamic_shared(context, f, static_cast<std::size_t>(std::max(value, 0)));
+    });
 }
 
 Status Kernel::max_active_blocks(Context& context, int block_size, std::size_t shared_bytes, int& blocks) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, cu_function, block_size, shared_bytes));
+    return ask(context, [&](CUfunction f) {
+        return cu.cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, block_size, shared_bytes);
+    });
 }
 
 Status Kernel::max_potential_block_size(Context& context, std::size_t shared_bytes, int block_limit, int& min_grid, int& block) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuOccupancyMaxPotentialBlockSize(&min_grid, &block, cu_function, nullptr, shared_bytes, block_limit));
+    return ask(context, [&](CUfunction f) {
+        return cu.cuOccupancyMaxPotentialBlockSize(&min_grid, &block, f, nullptr, shared_bytes, block_limit);
+    });
 }
 
 Status Kernel::available_dynamic_shared(Context& context, int blocks, int block_size, std::size_t& bytes) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, cu_function, blocks, block_size));
+    return ask(context, [&](CUfunction f) { return cu.cuOccupancyAvailableDynamicSMemPerBlock(&bytes, f, blocks, block_size); });
 }
 
 Status Kernel::max_potential_cluster_size(Context& context, const CUlaunchConfig& config, int& size) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuOccupancyMaxPotentialClusterSize(&size, cu_function, &config));
+    return ask(context, [&](CUfunction f) { return cu.cuOccupancyMaxPotentialClusterSize(&size, f, &config); });
 }
 
 Status Kernel::max_active_clusters(Context& context, const CUlaunchConfig& config, int& clusters) noexcept {
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction cu_function = nullptr;
-    if (const Status status = function(context, cu_function); !status.ok()) return status;
-    return context.observe(cu.cuOccupancyMaxActiveClusters(&clusters, cu_function, &config));
+    return ask(context, [&](CUfunction f) { return cu.cuOccupancyMaxActiveClusters(&clusters, f, &config); });
 }
 
 }  // namespace ftcuda::core

@@ -31,7 +31,8 @@ public:
         return bytes <= allowed.load(std::memory_order_relaxed) ? Status() : raise_dynamic_shared(context, cu_function, bytes);
     }
 
-    // With the context current for the duration of the call. See CUfunction_attribute.
+    // With the context current for the duration of the call. See CUfunction_attribute. The allowance of dynamic shared memory
+    // is only ever raised: a launch in another thread may rely on it.
     Status get_attribute(Context& context, int attribute, int& value) noexcept;
     Status set_attribute(Context& context, int attribute, int value) noexcept;
 
@@ -47,6 +48,9 @@ private:
     Kernel(std::string name, Ref<Module> module) : name_(std::move(name)), module_(std::move(module)) {}
     ~Kernel() override = default;
 
+    // question(function), with the context current and what it answers observed.
+    template <class Question>
+    Status ask(Context& context, Question question) noexcept;
     Status find_function(Context& context, abi::CUfunction& cu_function) noexcept;
     Status raise_dynamic_shared(Context& context, abi::CUfunction cu_function, std::size_t bytes) noexcept;
     void ask_for_layout(abi::CUfunction cu_function);
@@ -57,9 +61,9 @@ private:
     ParameterLayout layout_;
     bool has_layout_ = false;
 
-    // Synchronise themselves: each function is published once with release and read with acquire; the allowance only grows,
-    // and is stored after the driver was told, so that whoever reads it may rely on it. Relaxed: the driver call it stands
-    // for has its own locking.
+    // Synchronise themselves: each function is published once with release and read with acquire. The allowance only grows, and
+    // is stored under allowance_mutex after the driver was told, so that whoever reads it may rely on it. Relaxed: the driver
+    // call it stands for has its own locking.
     std::array<std::atomic<abi::CUfunction>, Device::limit> functions_{};
     std::array<std::atomic<std::uint32_t>, Device::limit> shared_allowed_;
 };

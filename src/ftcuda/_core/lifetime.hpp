@@ -17,6 +17,8 @@
 // nobody" to "closing, one" and its own leave() destroys the handle a second time.
 #pragma once
 
+#include "../_driver/schedule.hpp"
+
 #include <atomic>
 #include <cstdint>
 
@@ -34,6 +36,7 @@ public:
     // Takes one `unit` unless a bit of `refused_by` is set. Returns those bits: 0 means inside.
     // Acquire: sees everything written before the handle was published or an exclusive section ended.
     Word enter(Word unit = lease, Word refused_by = closing) noexcept {
+        FTCUDA_SCHEDULE_POINT("enter");
         Word seen = word_.load(std::memory_order_relaxed);
         do {
             if ((seen & refused_by) != 0) return seen & refused_by;
@@ -43,7 +46,10 @@ public:
 
     // Gives one `unit` back; the word as it was before. Release: what was done inside happens before the destruction.
     // Acquire: the destroyer sees what the others did inside.
-    Word leave(Word unit = lease) noexcept { return word_.fetch_sub(unit, std::memory_order_acq_rel); }
+    Word leave(Word unit = lease) noexcept {
+        FTCUDA_SCHEDULE_POINT("leave");
+        return word_.fetch_sub(unit, std::memory_order_acq_rel);
+    }
 
     // True if the one who gave back `unit` from `before` was the last inside a closing handle, and so must destroy it.
     static constexpr bool last(Word before, Word unit = lease) noexcept {
@@ -51,10 +57,14 @@ public:
     }
 
     // True if the caller must destroy the handle: it was open and nobody is inside. Same orders as leave().
-    bool close() noexcept { return (word_.fetch_or(closing, std::memory_order_acq_rel) & ~exclusive) == 0; }
+    bool close() noexcept {
+        FTCUDA_SCHEDULE_POINT("close");
+        return (word_.fetch_or(closing, std::memory_order_acq_rel) & ~exclusive) == 0;
+    }
 
     // As close(), but does nothing and returns false in `done` while an inner lease is out.
     bool close_unless_inner(bool& done) noexcept {
+        FTCUDA_SCHEDULE_POINT("close unless inner");
         Word seen = word_.load(std::memory_order_relaxed);
         do {
             done = (seen & inner_leases) == 0;
@@ -66,8 +76,14 @@ public:
     bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & closing) != 0; }
 
     // For the exclusive section. Acquire-release: the section sees, and is seen by, the submissions around it.
-    Word begin_exclusive() noexcept { return word_.fetch_or(exclusive, std::memory_order_acq_rel); }
-    void end_exclusive() noexcept { word_.fetch_and(~exclusive, std::memory_order_acq_rel); }
+    Word begin_exclusive() noexcept {
+        FTCUDA_SCHEDULE_POINT("begin exclusive");
+        return word_.fetch_or(exclusive, std::memory_order_acq_rel);
+    }
+    void end_exclusive() noexcept {
+        FTCUDA_SCHEDULE_POINT("end exclusive");
+        word_.fetch_and(~exclusive, std::memory_order_acq_rel);
+    }
     Word look() const noexcept { return word_.load(std::memory_order_acquire); }
 
 private:
@@ -97,6 +113,7 @@ public:
 
     // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them.
     void release() noexcept {
+        FTCUDA_SCHEDULE_POINT("release");
         if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
     }
 

@@ -112,6 +112,13 @@ Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
     return context_->observe(cu.cuMemFree_v2(pointer));
 }
 
+Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
+    if (!is_pool()) return free_now(pointer);
+    CUstream stream = nullptr;
+    const Status status = context_->housekeeping_stream(stream);
+    return status.ok() ? free_ordered(pointer, stream) : status;
+}
+
 void MemoryResource::destroy() noexcept {
     if (!owned_ || !context_->may_destroy()) return;
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for ever

@@ -58,6 +58,7 @@ private:
     Status allocate(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
     Status free_ordered(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
     Status free_now(abi::CUdeviceptr pointer) noexcept;
+    Status free_idle(abi::CUdeviceptr pointer) noexcept;  // of either kind, while nothing runs
     void destroy() noexcept;
 
     // Constant after construction.

@@ -1,48 +1,71 @@
 #include "mutex.hpp"
 
-#ifdef FTCUDA_DEBUG_LOCKS
-#include <cstdio>
-#include <cstdlib>
-#endif
+#include "../_driver/schedule.hpp"
+#include "lock_order.hpp"
 
 namespace ftcuda::core {
 
-#ifdef FTCUDA_DEBUG_LOCKS
+#ifdef FTCUDA_SCHEDULE_POINTS
 
-namespace {
-
-constexpr const char* names[] = {"module", "exclusive_section", "event_pool", "retired", "mailbox"};
-
-// Bit r is set while this thread holds a mutex of rank r.
-thread_local unsigned held = 0;
-
-void check_order(Rank wanted) {
-    const unsigned rank = static_cast<unsigned>(wanted);
-    const unsigned same_or_inner = held >> rank;
-    if (same_or_inner == 0) return;
-    unsigned inner = rank;
-    while (((held >> inner) & 1u) == 0) ++inner;
-    std::fprintf(stderr, "ftcuda: lock order: '%s' wanted while holding '%s'\n", names[rank], names[inner]);
-    std::abort();
-}
-
-}  // namespace
+namespace schedule = driver::schedule;
 
 void Mutex::lock() {
-    check_order(rank_);
-    mutex_.lock();
-    held |= 1u << static_cast<unsigned>(rank_);
+    lock_order::check(rank_);
+    schedule::point("lock");
+    while (!mutex_.try_lock()) {
+        if (schedule::park(this, "locked")) continue;
+        mutex_.lock();
+        break;
+    }
+    lock_order::remember(*this);
 }
 
 void Mutex::unlock() {
-    held &= ~(1u << static_cast<unsigned>(rank_));
+    lock_order::forget(*this);
     mutex_.unlock();
+    schedule::unpark(this);
+}
+
+void Condition::wait(Mutex& mutex) {
+    if (schedule::is_on()) {
+        // A scheduled thread that lets go of the mutex keeps its turn until it parks: no notification comes between.
+        mutex.unlock();
+        schedule::park(this, "condition");
+        mutex.lock();
+        return;
+    }
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+}
+
+void Condition::notify_all() noexcept {
+    schedule::unpark(this);
+    condition_.notify_all();
 }
 
 #else
 
-void Mutex::lock() { mutex_.lock(); }
-void Mutex::unlock() { mutex_.unlock(); }
+void Mutex::lock() {
+    lock_order::check(rank_);
+    mutex_.lock();
+    lock_order::remember(*this);
+}
+
+void Mutex::unlock() {
+    lock_order::forget(*this);
+    mutex_.unlock();
+}
+
+void Condition::wait(Mutex& mutex) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait(lock);
+    lock.release();
+}
+
+void Condition::notify_all() noexcept {
+    condition_.notify_all();
+}
 
 #endif
 

@@ -1,5 +1,6 @@
-// A mutex with a rank. A thread may only lock a mutex of a higher rank than those it holds; debug builds
-// (-Ddebug_locks=true) check that and abort naming both. `docs/design/locks.md` lists every mutex.
+// A mutex with a rank. A thread may only lock a mutex of a higher rank than those it holds, and unlock what it holds; debug
+// builds (-Ddebug_locks=true) check that and abort with the names of both and where they were locked. `docs/design/locks.md`
+// lists every mutex.
 #pragma once
 
 #include "annotations.hpp"
@@ -12,6 +13,7 @@ namespace ftcuda::core {
 // Outermost first.
 enum class Rank : unsigned char {
     module,             // which devices a module is loaded on, or being loaded on
+    allowance,          // what the driver was told about kernels' dynamic shared memory
     exclusive_section,  // who holds a stream's exclusive section
     event_pool,         // idle events of a context
     retired,            // what is freed at the next synchronisation of a context
@@ -24,9 +26,10 @@ public:
     Mutex(const Mutex&) = delete;
     Mutex& operator=(const Mutex&) = delete;
 
+    Rank rank() const noexcept { return rank_; }
+
     void lock() ACQUIRE();
     void unlock() RELEASE();
-    Rank rank() const noexcept { return rank_; }
 
 private:
     friend class Condition;
@@ -48,12 +51,8 @@ private:
 class Condition {
 public:
     // Releases `mutex`, waits for notify_all or a spurious wake-up, and takes `mutex` again.
-    void wait(Mutex& mutex) REQUIRES(mutex) {
-        std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-        condition_.wait(lock);
-        lock.release();
-    }
-    void notify_all() noexcept { condition_.notify_all(); }
+    void wait(Mutex& mutex) REQUIRES(mutex);
+    void notify_all() noexcept;
 
 private:
     std::condition_variable condition_;

@@ -141,6 +141,16 @@ Status Stream::query(bool& done) noexcept {
     return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
 }
 
+bool Stream::is_finished() const noexcept {
+    // Acquire, in look(): whoever sees the last submission gone sees what it submitted.
+    const Lifetime::Word word = lifetime_.look();
+    if ((word & Lifetime::closing) == 0 || (word & Lifetime::inner_leases) != 0) return false;
+    const ContextScope scope(*context_);
+    const reclaim::RelaxedCapture relaxed;
+    bool capturing = false;
+    return scope.status().ok() && is_capturing(capturing).ok() && !capturing && cu.cuStreamQuery(cu_stream_).ok();
+}
+
 Status Stream::is_capturing(bool& capturing) const noexcept {
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
     const Status asked = context_->observe(cu.cuStreamIsCapturing(cu_stream_, &status));

@@ -47,6 +47,8 @@ public:
     Status record(Event& event) noexcept;
     Status wait(Event& event) noexcept;
     Status wait(Stream& other) noexcept;
+    // Closed, and all that was ever submitted is done. The caller keeps the handle.
+    bool is_finished() const noexcept;
     Status is_capturing(bool& capturing) const noexcept;  // the caller holds a lease
 
     // The exclusive section: submissions of other threads wait until it ends. Reentrant. Waits for a section of another

@@ -1,12 +1,15 @@
 #include "uses.hpp"
 
+#include "../_driver/schedule.hpp"
+
 #include <memory>
 
 namespace ftcuda::core {
 
 void Uses::clear() noexcept {
     for_each([](Use& use) {
-        if (const abi::CUevent event = use.event.exchange(nullptr, std::memory_order_relaxed)) use.stream->context().give_event(event);
+        if (use.event != nullptr) use.stream->context().give_event(use.event);
+        use.event = nullptr;
         use.stream->unkeep();
         use.stream = nullptr;
     });
@@ -21,28 +24,73 @@ Uses::~Uses() {
     }
 }
 
-Use& Uses::add(Stream& stream, std::uint64_t id) {
-    for (Block* block = &first_;;) {
-        for (Use& use : block->uses) {
-            std::uint64_t seen = use.stream_id.load(std::memory_order_acquire);
-            if (seen == id) return use;
-            if (seen != 0) continue;
-            if (use.stream_id.compare_exchange_strong(seen, id, std::memory_order_acq_rel, std::memory_order_acquire)) {
-                stream.keep();
-                use.stream = &stream;
-                return use;
-            }
-            if (seen == id) return use;
+void Uses::add(Stream& stream, std::uint64_t id) {
+    if (!has(id)) take_new(stream).stream_id.store(id, std::memory_order_release);
+}
+
+Use& Uses::take(Stream& stream, std::uint64_t id) {
+    Use* const use = take_if(id);
+    return use != nullptr ? *use : take_new(stream);
+}
+
+bool Uses::has(std::uint64_t id) const noexcept {
+    FTCUDA_SCHEDULE_POINT("find a use");
+    for (const Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
+        for (const Use& use : block->uses) {
+            if (use.stream_id.load(std::memory_order_acquire) == id) return true;
         }
-        Block* next = block->next.load(std::memory_order_acquire);
-        if (next == nullptr) {
-            std::unique_ptr<Block> mine(new Block);
-            if (block->next.compare_exchange_strong(next, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-                next = mine.release();
-            }
-        }
-        block = next;
     }
+    return false;
+}
+
+Use* Uses::take_if(std::uint64_t id) noexcept {
+    FTCUDA_SCHEDULE_POINT("take a use");
+    for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
+        for (Use& use : block->uses) {
+            std::uint64_t wanted = id;
+            if (use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return &use;
+        }
+    }
+    return nullptr;
+}
+
+Use& Uses::take_new(Stream& stream) {
+    Use* use = take_if(0);
+    if (use == nullptr) {
+        // Before the list grows: a buffer that lives long must not keep every stream that ever used it.
+        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
+            for (Use& candidate : block->uses) forget_if_finished(candidate);
+        }
+        while ((use = take_if(0)) == nullptr) grow();
+    }
+    stream.keep();
+    use->stream = &stream;
+    return *use;
+}
+
+void Uses::forget_if_finished(Use& use) noexcept {
+    FTCUDA_SCHEDULE_POINT("forget a use");
+    std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
+    if (id == 0 || id == Use::taken) return;
+    if (!use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
+    Context& context = use.stream->context();
+    if (use.event != nullptr ? context.is_reached(use.event) : use.stream->is_finished()) {
+        if (use.event != nullptr) context.give_event(use.event);
+        use.event = nullptr;
+        use.stream->unkeep();
+        use.stream = nullptr;
+        id = 0;
+    }
+    use.stream_id.store(id, std::memory_order_release);
+}
+
+void Uses::grow() {
+    FTCUDA_SCHEDULE_POINT("grow");
+    Block* block = &first_;
+    for (Block* next = block; next != nullptr; next = block->next.load(std::memory_order_acquire)) block = next;
+    std::unique_ptr<Block> mine(new Block);
+    Block* none = nullptr;
+    if (block->next.compare_exchange_strong(none, mine.get(), std::memory_order_acq_rel, std::memory_order_relaxed)) mine.release();
 }
 
 }  // namespace ftcuda::core

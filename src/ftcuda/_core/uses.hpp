@@ -1,8 +1,8 @@
 // The streams that work was submitted to with a buffer: the set that must be done with it before it is freed.
 //
-// A set that only grows, read and extended without a lock: slots are claimed by a compare-exchange on the stream's id.
-// Threads add while they hold a lease on the buffer; the one that destroys the buffer reads after the last of them left,
-// so plain fields beside an id need no order of their own.
+// Read and changed without a lock: slots are taken by a compare-exchange on the stream's id. Threads add while they hold a
+// lease on the buffer; the one that destroys the buffer reads after the last of them left. Before the set grows, streams
+// that are closed and done leave it, and default streams whose latest work is done.
 #pragma once
 
 #include "stream.hpp"
@@ -13,12 +13,16 @@ namespace ftcuda::core {
 
 // A stream known by its id and kept alive.
 struct Use {
-    std::atomic<std::uint64_t> stream_id{0};  // 0 = free slot. Acquire-release: a claimed slot stays with its stream.
+    static constexpr std::uint64_t taken = ~std::uint64_t{0};  // by a thread that fills or empties the slot
+
+    // 0: a free slot. Whoever exchanged it for `taken` owns `stream` and `event`, and releases them with
+    // the id that it stores then.
+    std::atomic<std::uint64_t> stream_id{0};
     Stream* stream = nullptr;
 
-    // For a default stream, the event recorded behind the latest work: by the time of the free another thread could not
-    // name that thread's stream. Published once by compare-exchange, since the legacy stream is shared between threads.
-    std::atomic<abi::CUevent> event{nullptr};
+    // For a default stream, the event behind its latest work: by the time of the free another thread could not name that
+    // thread's stream.
+    abi::CUevent event = nullptr;
 };
 
 class Uses {
@@ -31,8 +35,12 @@ public:
     // Lets go of all streams and events. For the one who destroyed the buffer.
     void clear() noexcept;
 
-    // Adds `stream` unless it is there. The caller has a submission to it.
-    Use& add(Stream& stream, std::uint64_t id);
+    // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
+    void add(Stream& stream, std::uint64_t id);
+
+    // Adds `stream` unless it is there, and takes its slot: the caller's until it stores `id` in it again. Other threads that
+    // look for the stream meanwhile add it a second time.
+    Use& take(Stream& stream, std::uint64_t id);
 
     template <class Visitor>
     void for_each(Visitor visit) {
@@ -48,6 +56,13 @@ private:
         std::array<Use, 4> uses;
         std::atomic<Block*> next{nullptr};  // published with release, read with acquire
     };
+
+    bool has(std::uint64_t id) const noexcept;
+    // Takes the first slot that holds `id`; null if there is none.
+    Use* take_if(std::uint64_t id) noexcept;
+    Use& take_new(Stream& stream);
+    void forget_if_finished(Use& use) noexcept;
+    void grow();
 
     Block first_;
 };

@@ -1,6 +1,7 @@
 #include "loader.hpp"
 
 #include "library.hpp"
+#include "schedule.hpp"
 #include "table.hpp"
 
 #include <atomic>
@@ -96,6 +97,9 @@ bool start(const std::string& path, const Library& library, std::string& problem
         return false;
     }
     cu = table;
+#ifdef FTCUDA_SCHEDULE_POINTS
+    schedule::find(library);
+#endif
     description.path = path;
     description.version = version;
     description.simulated = library.symbol("ftcuda_sim_control") != nullptr;

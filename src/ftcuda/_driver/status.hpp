@@ -37,7 +37,6 @@ enum class Reason : std::uint8_t {
     forked,         // this process is a fork of the one that used the driver
     wrong_device,   // two objects of different devices in one call
     not_found,      // no such symbol
-    bad_image,      // the image could not be understood
 };
 
 class [[nodiscard]] Status {

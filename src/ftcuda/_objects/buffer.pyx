@@ -245,7 +245,10 @@ cdef class Buffer:
             raise BufferError(
                 f"cannot view {self}: it is device memory, which the host cannot touch; copy it to a pinned buffer"
             )
-        if not self._buffer.enter_view():
+        cdef bint entered
+        with nogil:
+            entered = self._buffer.enter_view()
+        if not entered:
             raise ClosedError(f"cannot view {self}: it is closed")
         view.buf = <void*><size_t>self._buffer.pointer()
         view.obj = self

@@ -198,7 +198,8 @@ class KernelAttributes:
     """A kernel's attributes by cuda.core's names, on the current device or on the one in brackets.
 
     ``max_dynamic_shared_size_bytes``, ``preferred_shared_memory_carveout`` and ``non_portable_cluster_size_allowed`` may be
-    set; the last writer wins. Launches raise the first one by themselves where they need it.
+    set; the last writer wins. The first one is only ever raised, since launches in other threads may rely on it, and launches
+    raise it by themselves where they need it.
     """
 
     __slots__ = ("_device", "_kernel")

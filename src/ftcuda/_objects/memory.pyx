@@ -152,6 +152,8 @@ cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t li
             status = core.MemoryResource.default_pool(context[0], made)
         else:
             status = core.MemoryResource.make_pool(context[0], kind, limit, made)
+            if status.code() == 2 and context.synchronize().ok():
+                status = core.MemoryResource.make_pool(context[0], kind, limit, made)  # closed pools go at a synchronisation
     if not status.ok():
         raise_status(status, "make a memory pool on", device)
     resource._resource = made.detach()

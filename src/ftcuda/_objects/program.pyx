@@ -64,10 +64,15 @@ def nvrtc_version():
 
 
 def header_paths():
-    """Folders of CUDA headers that were installed beside NVRTC by the wheels of the same CUDA version."""
+    """Folders of CUDA headers beside NVRTC, where a toolkit or the wheels of the same CUDA version have put them."""
     library = Path(os.fsdecode(nvrtc_path()))
-    beside = [library.parent.parent / "include", library.parent.parent.parent / "cuda_runtime" / "include"]
-    return [str(path) for path in beside if (path / "cuda_fp16.h").exists()]
+    toolkit, wheels = library.parent.parent, library.parent.parent.parent
+    beside = [toolkit / "include", wheels / "cuda_runtime" / "include"]
+    libcxx = [toolkit / "include" / "cccl", wheels / "cuda_cccl" / "include"]  # cooperative_groups.h needs its nv/target
+    return [
+        *(str(path) for path in beside if (path / "cuda_fp16.h").exists()),
+        *(str(path) for path in libcxx if (path / "nv" / "target").exists()),
+    ]
 
 
 class Program:
@@ -185,6 +190,8 @@ cdef object load_code(image, str code_type, bytes magic, name, symbol_mapping):
         raise ValueError(f"the image is not a {code_type}")
     if not image:
         raise ValueError("the image is empty")
+    if not core.is_whole(image):
+        raise ValueError(f"the image is cut off: it has {len(image)} bytes, and its headers speak of more")
     return make_object_code(image, b"", code_type, str(name or ""), dict(symbol_mapping or {}))
 
 

@@ -67,8 +67,6 @@ cdef int raise_status(Status status, str verb, object subject) except -1:
         raise ValueError(f"{attempt}: the objects in this call belong to different devices")
     if reason == Reason.not_found:
         raise KeyError(f"{attempt}: no such symbol in the image")
-    if reason == Reason.bad_image:
-        raise ValueError(f"{attempt}: the image is neither PTX nor a cubin nor a fatbin")
     if reason == Reason.absent:
         since = version_text(describe(status.entry()).version)
         raise NotSupportedError(

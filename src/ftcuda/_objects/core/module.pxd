@@ -8,6 +8,7 @@ from core.status cimport Status
 
 
 cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
+    bool is_whole(const string& image)
     vector[string] kernel_names(const string& image) except +
 
 

@@ -13,7 +13,6 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
         forked
         wrong_device
         not_found
-        bad_image
 
     cppclass EntryDescription:
         const char* symbol

@@ -1,0 +1,78 @@
+#include "lock_order.hpp"
+
+#ifdef FTCUDA_DEBUG_LOCKS
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#if __has_include(<execinfo.h>)
+#include <execinfo.h>
+#include <unistd.h>
+#endif
+
+namespace ftcuda::core::lock_order {
+
+namespace {
+
+constexpr std::array<const char*, 6> names = {"module", "allowance", "exclusive_section", "event_pool", "retired", "mailbox"};
+
+// Where a lock was taken.
+struct Stack {
+    std::array<void*, 24> frames;
+    int size = 0;
+
+    void take() noexcept {
+#if __has_include(<execinfo.h>)
+        size = backtrace(frames.data(), static_cast<int>(frames.size()));
+#endif
+    }
+    void print() const noexcept {
+#if __has_include(<execinfo.h>)
+        backtrace_symbols_fd(frames.data(), size, STDERR_FILENO);
+#endif
+    }
+};
+
+// What this thread holds, by rank: never two of one rank.
+struct Held {
+    const Mutex* mutex = nullptr;
+    Stack stack;
+};
+thread_local std::array<Held, names.size()> held;
+
+[[noreturn]] void give_up(const char* problem, Rank rank, const Held* other) {
+    std::fprintf(stderr, "ftcuda: lock order: '%s' %s", names[static_cast<std::size_t>(rank)], problem);
+    if (other != nullptr) {
+        std::fprintf(stderr, " '%s', which was locked at\n", names[static_cast<std::size_t>(other->mutex->rank())]);
+        other->stack.print();
+    }
+    std::fprintf(stderr, "\nnow at\n");
+    Stack here;
+    here.take();
+    here.print();
+    std::abort();
+}
+
+}  // namespace
+
+void check(Rank wanted) noexcept {
+    for (std::size_t rank = static_cast<std::size_t>(wanted); rank < held.size(); ++rank) {
+        if (held[rank].mutex != nullptr) give_up("wanted while holding", wanted, &held[rank]);
+    }
+}
+
+void remember(const Mutex& mutex) noexcept {
+    Held& mine = held[static_cast<std::size_t>(mutex.rank())];
+    mine.mutex = &mutex;
+    mine.stack.take();
+}
+
+void forget(const Mutex& mutex) noexcept {
+    Held& mine = held[static_cast<std::size_t>(mutex.rank())];
+    if (mine.mutex != &mutex) give_up("unlocked by a thread that does not hold it", mutex.rank(), nullptr);
+    mine.mutex = nullptr;
+}
+
+}  // namespace ftcuda::core::lock_order
+
+#endif

@@ -1,0 +1,54 @@
+#include "schedule.hpp"
+
+#ifdef FTCUDA_SCHEDULE_POINTS
+
+#include "library.hpp"
+
+#include <atomic>
+
+namespace ftcuda::driver::schedule {
+
+namespace {
+
+struct Scheduler {
+    int (*is_on)() = nullptr;
+    void (*point)(const char* where) = nullptr;
+    int (*park)(const void* key, const char* where) = nullptr;
+    void (*unpark)(const void* key) = nullptr;
+};
+
+// Published once with release, when the driver is loaded; read with acquire.
+std::atomic<const Scheduler*> scheduler{nullptr};
+
+}  // namespace
+
+void find(const Library& library) {
+    static Scheduler found;
+    found.is_on = reinterpret_cast<int (*)()>(library.symbol("ftcuda_schedule_is_on"));
+    found.point = reinterpret_cast<void (*)(const char*)>(library.symbol("ftcuda_schedule_point"));
+    found.park = reinterpret_cast<int (*)(const void*, const char*)>(library.symbol("ftcuda_schedule_park"));
+    found.unpark = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_unpark"));
+    if (found.is_on != nullptr && found.point != nullptr && found.park != nullptr && found.unpark != nullptr) scheduler.store(&found, std::memory_order_release);
+}
+
+void point(const char* where) noexcept {
+    if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->point(where);
+}
+
+bool is_on() noexcept {
+    const Scheduler* const found = scheduler.load(std::memory_order_acquire);
+    return found != nullptr && found->is_on() != 0;
+}
+
+bool park(const void* key, const char* where) noexcept {
+    const Scheduler* const found = scheduler.load(std::memory_order_acquire);
+    return found != nullptr && found->park(key, where) != 0;
+}
+
+void unpark(const void* key) noexcept {
+    if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->unpark(key);
+}
+
+}  // namespace ftcuda::driver::schedule
+
+#endif
