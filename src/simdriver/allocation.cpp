@@ -1,6 +1,7 @@
 // Exports: allocating and freeing, pools.
 #include "gate.hpp"
 #include "profile.hpp"
+#include "races.hpp"
 
 #include <algorithm>
 
@@ -182,9 +183,10 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     if (stream->capture) violation("memory freed into a capture");
     allocation->freeing = true;
     Work work;
-    work.run = [pointer] {
-        const Guard inner(world().mutex);
-        if (Allocation* const freed = find_allocation(pointer, 1)) release(*freed);
+    work.what = "a free";
+    work.frees = pointer;
+    work.run = [pointer, size = allocation->size] {
+        races::touch(pointer, size, ptx::Access::write);
         return CUDA_SUCCESS;
     };
     submit(*stream, std::move(work));

@@ -3,6 +3,8 @@
 
 #include "faults.hpp"
 #include "gate.hpp"
+#include "races.hpp"
+#include "scheduler.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -101,16 +103,73 @@ std::size_t last_fault_text(char* text, std::size_t capacity) {
 
 std::uint64_t add_fault_of(const FtcudaSimFault* fault) { return add_fault(*fault); }
 
+void watch_races(int on) { races::watch(on != 0); }
+
+int schedule_begin(int kind, unsigned depth, std::uint64_t seed, unsigned threads) {
+    Guard lock(world().mutex);
+    return scheduler::begin(lock, {static_cast<scheduler::Kind>(kind), depth, seed}, threads) ? 1 : 0;
+}
+
+int schedule_wait() {
+    Guard lock(world().mutex);
+    return static_cast<int>(scheduler::wait(lock));
+}
+
+std::size_t schedule_report(char* text, std::size_t capacity) {
+    const Guard lock(world().mutex);
+    return copy_text(scheduler::report(), text, capacity);
+}
+
+std::uint64_t schedule_steps() {
+    const Guard lock(world().mutex);
+    return scheduler::steps();
+}
+
+std::uint64_t schedule_trace() {
+    const Guard lock(world().mutex);
+    return scheduler::trace();
+}
+
+void schedule_enter(std::uint64_t index) {
+    Guard lock(world().mutex);
+    scheduler::enter(lock, index);
+}
+
+void schedule_leave() {
+    Guard lock(world().mutex);
+    scheduler::leave(lock);
+}
+
+int schedule_is_on() { return scheduler::is_scheduled() ? 1 : 0; }
+void schedule_point(const char* where) { scheduler::point(where); }
+
+int schedule_park(const void* key, const char* where) {
+    if (!scheduler::is_scheduled()) return 0;
+    Guard lock(world().mutex);
+    return scheduler::park(lock, key, where) ? 1 : 0;
+}
+
+void schedule_unpark(const void* key) {
+    const Guard lock(world().mutex);
+    scheduler::unpark(key);
+}
+
 const FtcudaSimControl control = {
-    1,           violation_count, violation_text, clear_violations, live,          live_bytes,   calls_of,     hold,
+    2,           violation_count, violation_text, clear_violations, live,          live_bytes,   calls_of,     name_of,      hold,
     release_clock, this_thread,   add_fault_of,   release_fault,    fault_hits,    fault_waiting, clear_faults, limit_memory,
-    last_fault_text,
+    last_fault_text, watch_races,
+    schedule_begin, schedule_wait, schedule_report, schedule_steps, schedule_trace, schedule_enter, schedule_leave, schedule_is_on,
+    schedule_point, schedule_park, schedule_unpark,
 };
 
 }  // namespace
 
 }  // namespace ftcuda::sim
 
-extern "C" __attribute__((visibility("default"))) const FtcudaSimControl* ftcuda_sim_control() {
-    return &ftcuda::sim::control;
-}
+FTCUDA_SIM_EXPORT const FtcudaSimControl* ftcuda_sim_control() { return &ftcuda::sim::control; }
+
+// What src/ftcuda/_driver/schedule.hpp looks for.
+FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.schedule_is_on(); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
+FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) { return ftcuda::sim::control.schedule_park(key, where); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }

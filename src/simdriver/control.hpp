@@ -36,8 +36,14 @@ struct FtcudaSimFault {
     int value;                 // CUresult for FAIL and POISON
 };
 
+enum FtcudaSimEnding : int {
+    FTCUDA_SIM_FINISHED,
+    FTCUDA_SIM_DEADLOCK,       // nobody could go on
+    FTCUDA_SIM_STUCK,          // the thread whose turn it was did nothing for 20 seconds
+};
+
 struct FtcudaSimControl {
-    int version;  // of this struct: 1
+    int version;  // of this struct: 2
 
     // Violations: what correct programs never do (stale or foreign handle, double destroy, free before last use, leak of
     // a capture, ...). They are counted and described; the oldest 256 texts are kept.
@@ -48,6 +54,7 @@ struct FtcudaSimControl {
     std::uint64_t (*live)(int object);                 // FtcudaSimObject
     std::uint64_t (*live_bytes)(int object);           // of the allocation kinds
     std::uint64_t (*calls)(const char* entry);         // calls of an entry so far; all entries when null
+    const char* (*entry)(std::uint64_t index);         // the entries' names; null past the last
 
     // The device's clock. Held: streams accept work but run none of it until released, or stepped.
     void (*hold)();
@@ -62,6 +69,22 @@ struct FtcudaSimControl {
 
     void (*limit_memory)(int device, std::uint64_t bytes);  // what the device may hand out in all; 0 = its whole memory
     std::size_t (*last_fault_text)(char* text, std::size_t capacity);  // the latest kernel fault, empty if none; returns the full length
+
+    void (*watch_races)(int on);                       // missing order between streams becomes a violation (races.hpp)
+
+    // The seeded scheduler (scheduler.hpp). Begin waits until nothing runs; 0 if a session is under way. The threads of the
+    // test then enter, each with its index, and leave; the thread that began waits for the end.
+    int (*schedule_begin)(int kind, unsigned depth, std::uint64_t seed, unsigned threads);   // kind 0: random, 1: PCT
+    int (*schedule_wait)();                            // FtcudaSimEnding
+    std::size_t (*schedule_report)(char* text, std::size_t capacity);   // where everybody stood at the end
+    std::uint64_t (*schedule_steps)();
+    std::uint64_t (*schedule_trace)();                 // the same seed gives the same
+    void (*schedule_enter)(std::uint64_t index);
+    void (*schedule_leave)();
+    int (*schedule_is_on)();                           // for the calling thread
+    void (*schedule_point)(const char* where);         // `where` must live for ever
+    int (*schedule_park)(const void* key, const char* where);   // 0 at once outside a session
+    void (*schedule_unpark)(const void* key);
 };
 
 const FtcudaSimControl* ftcuda_sim_control();

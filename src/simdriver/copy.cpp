@@ -1,5 +1,6 @@
 // Exports: copies and fills.
 #include "gate.hpp"
+#include "races.hpp"
 
 #include <cstring>
 
@@ -25,6 +26,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
     if (count == 0) return CUDA_SUCCESS;
     if (find_allocation(pointer, count * sizeof(Unit)) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Work work;
+    work.what = "a fill";
     begin_touch(pointer, work.touches);
     work.run = [pointer, value, count]() -> CUresult {
         Guard inner(world().mutex);
@@ -32,6 +34,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
         std::byte* const bytes = resolve(pointer, count * sizeof(Unit), allocation);
         inner.unlock();
         if (allocation == nullptr || bytes == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        races::touch(pointer, count * sizeof(Unit), ptx::Access::write);
         for (std::size_t index = 0; index < count; ++index) std::memcpy(bytes + index * sizeof(Unit), &value, sizeof value);
         return CUDA_SUCCESS;
     };
@@ -51,6 +54,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr so
     const Allocation* from = nullptr;
     if (resolve(destination, bytes, to) == nullptr || resolve(source, bytes, from) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     Work work;
+    work.what = "a copy";
     begin_touch(destination, work.touches);
     begin_touch(source, work.touches);
     // From pageable memory the source is read before the call returns; to pageable memory the call returns after the copy.
@@ -66,6 +70,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr so
         const std::byte* const origin = staged ? staged->data() : resolve(source, bytes, ignored);
         inner.unlock();
         if (target == nullptr || origin == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
+        races::touch(destination, bytes, ptx::Access::write);
+        if (!staged) races::touch(source, bytes, ptx::Access::read);
         std::memmove(target, origin, bytes);
         return CUDA_SUCCESS;
     };

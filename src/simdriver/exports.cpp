@@ -2,6 +2,7 @@
 #include "faults.hpp"
 #include "gate.hpp"
 #include "profile.hpp"
+#include "scheduler.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -92,11 +93,26 @@ int look_up(const char* name, int version, void** function) noexcept {
     return 0;
 }
 
+// Calls that touch the calling thread alone, or nothing: no other thread can tell when they were made.
+bool is_private(Call call) noexcept {
+    switch (call) {
+    case Call::cuCtxGetCurrent:
+    case Call::cuCtxSetCurrent:
+    case Call::cuThreadExchangeStreamCaptureMode:
+    case Call::cuGetErrorName:
+    case Call::cuGetErrorString:
+        return true;
+    default:
+        return false;
+    }
+}
+
 }  // namespace
 
 const CallDescription& describe(Call call) noexcept { return calls[static_cast<unsigned>(call)]; }
 
 CUresult enter(Call call) {
+    if (!is_private(call)) scheduler::point(describe(call).symbol);
     CUresult result = CUDA_SUCCESS;
     if (apply_faults(call, result)) return result;
     if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
@@ -268,10 +284,10 @@ FTCUDA_SIM_EXPORT CUresult cuCtxSynchronize() {
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;
     std::vector<Point> points = context->lingering;
-    if (context->legacy) points.push_back({context->legacy->queue, context->legacy->queue->submitted});
-    for (const auto& [thread, stream] : context->per_thread) points.push_back({stream->queue, stream->queue->submitted});
+    if (context->legacy) points.push_back(context->legacy->latest());
+    for (const auto& [thread, stream] : context->per_thread) points.push_back(stream->latest());
     for (const std::weak_ptr<Stream>& weak : context->streams) {
-        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back({stream->queue, stream->queue->submitted});
+        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back(stream->latest());
     }
     for (const Point& point : points) {
         if (const CUresult result = wait_for(lock, *context, point); result != CUDA_SUCCESS) return result;

@@ -76,6 +76,10 @@ std::uint64_t calls_of(const char* symbol) {
     return total;
 }
 
+const char* name_of(std::uint64_t index) {
+    return index < static_cast<std::uint64_t>(Call::count) ? describe(static_cast<Call>(index)).symbol : nullptr;
+}
+
 std::uint64_t add_fault(const FtcudaSimFault& fault) {
     Plan& p = plan();
     const Guard lock(p.mutex);

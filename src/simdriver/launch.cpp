@@ -1,6 +1,8 @@
 // Exports: launches.
 #include "gate.hpp"
 #include "profile.hpp"
+#include "races.hpp"
+#include "scheduler.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -101,6 +103,8 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape, 
     launch.variable_addresses = module.addresses.data();
     launch.nanoseconds = [] { return static_cast<std::uint64_t>(now_milliseconds() * 1e6); };
     launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
+    if (races::is_watching()) launch.touched = races::touch;
+    if (scheduler::is_scheduled()) launch.slice = [] { scheduler::point("slice of a kernel"); };
     if (shape.cooperative) {
         const Guard lock(world().mutex);
         if (const CUresult result = allocate(module.context->device, Kind::device, workspace_bytes, nullptr, launch.workspace); result != CUDA_SUCCESS) {
@@ -131,6 +135,7 @@ CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_ha
     std::vector<std::byte> block;
     if (!gather(entry, parameters, extra, block)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     Work work;
+    work.what = "kernel " + std::string(entry.name);
     touch_parameters(block, work.touches);
     work.run = [module = function->module, &entry, shape, block = std::move(block)] { return run(*module, entry, shape, block); };
     submit(*stream, std::move(work));

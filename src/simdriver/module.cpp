@@ -1,4 +1,5 @@
 // Exports: modules, functions and their attributes, occupancy.
+#include "fatbin.hpp"
 #include "gate.hpp"
 #include "profile.hpp"
 
@@ -103,18 +104,27 @@ int blocks_that_fit(const Function& function, int block_size, std::size_t dynami
 
 FTCUDA_SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned count, int* options, void** values) {
     FTCUDA_SIM_ENTER(cuModuleLoadDataEx);
-    const char* const text = static_cast<const char*>(image);
+    const char* text = static_cast<const char*>(image);
     Guard lock(world().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
-    if (std::memcmp(text, "\x7f" "ELF", 4) == 0 || std::memcmp(text, "\x50\xed\x55\xba", 4) == 0) {
+    if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
         write_log(count, options, values, "the simulated driver runs PTX only: compile to PTX");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
     lock.unlock();
+    std::string unpacked;
+    std::string log;
+    if (is_fatbin(text)) {
+        unpacked = ptx_of_fatbin(text, compute_capability(), log);
+        if (unpacked.empty()) {
+            write_log(count, options, values, log);
+            return CUDA_ERROR_NO_BINARY_FOR_GPU;
+        }
+        text = unpacked.c_str();
+    }
     const ptx::Target target{compute_capability(), profile()->ptx_version};
     ptx::LoadError error = ptx::LoadError::none;
-    std::string log;
     std::unique_ptr<const ptx::Program> program = ptx::Program::load(text, target, error, log);
     if (!program) {
         write_log(count, options, values, log);

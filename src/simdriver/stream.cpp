@@ -1,10 +1,22 @@
 // Exports: streams, events and host functions.
 #include "gate.hpp"
 #include "profile.hpp"
+#include "races.hpp"
 
 #include <algorithm>
 
 namespace ftcuda::sim {
+
+namespace {
+
+// What a query answers.
+CUresult ask(const Point& point) {
+    if (!point.reached()) return CUDA_ERROR_NOT_READY;
+    races::host_saw(point);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
 
 FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
     FTCUDA_SIM_ENTER(cuStreamCreateWithPriority);
@@ -19,7 +31,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned
     stream->queue->context = context;
     stream->flags = flags;
     stream->priority = std::clamp(priority, -5, 0);
-    stream->id = w.next_stream_id++;
+    stream->id = stream->queue->id = w.next_stream_id++;
     stream->handle = reinterpret_cast<CUstream>(w.streams.add(stream));
     auto& streams = context->streams;
     streams.erase(std::remove_if(streams.begin(), streams.end(), [](const auto& weak) { return weak.expired(); }), streams.end());
@@ -42,12 +54,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
         violation("stream destroyed while it captures");
         stream->capture->invalidated = true;
     }
-    // Its work runs on.
-    std::vector<Point>& lingering = stream->context->lingering;
-    lingering.erase(std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }), lingering.end());
-    lingering.push_back({stream->queue, stream->queue->submitted});
-    stream->queue->closed = true;
-    stream->queue->arrived.notify_one();
+    retire_queue(*stream);
     return CUDA_SUCCESS;
 }
 
@@ -58,7 +65,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamQuery(CUstream handle) {
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    return Point{stream->queue, stream->queue->submitted}.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return ask(stream->latest());
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
@@ -68,7 +75,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    return wait_for(lock, *stream->context, {stream->queue, stream->queue->submitted});
+    return wait_for(lock, *stream->context, stream->latest());
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
@@ -89,45 +96,43 @@ FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_hand
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
     }
     Work work;
-    if (!event->point.reached()) work.after.push_back(event->point);
+    work.after.push_back(event->point);
     submit(*stream, std::move(work));
     return CUDA_SUCCESS;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
-    FTCUDA_SIM_ENTER(cuStreamGetFlags);
+namespace {
+
+// For the questions a stream always answers: answer(stream), under the lock.
+template <class Answer>
+CUresult tell(CUstream handle, Answer answer) {
     const Guard lock(world().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    *flags = stream->flags;
+    answer(*stream);
     return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+FTCUDA_SIM_EXPORT CUresult cuStreamGetFlags(CUstream handle, unsigned* flags) {
+    FTCUDA_SIM_ENTER(cuStreamGetFlags);
+    return tell(handle, [&](const Stream& stream) { *flags = stream.flags; });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamGetPriority(CUstream handle, int* priority) {
     FTCUDA_SIM_ENTER(cuStreamGetPriority);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    *priority = stream->priority;
-    return CUDA_SUCCESS;
+    return tell(handle, [&](const Stream& stream) { *priority = stream.priority; });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
     FTCUDA_SIM_ENTER(cuStreamGetCtx);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    *context = stream->context->handle;
-    return CUDA_SUCCESS;
+    return tell(handle, [&](const Stream& stream) { *context = stream.context->handle; });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     FTCUDA_SIM_ENTER(cuStreamGetId);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    *id = stream->id;
-    return CUDA_SUCCESS;
+    return tell(handle, [&](const Stream& stream) { *id = stream.id; });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
@@ -200,7 +205,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
         return CUDA_ERROR_CAPTURED_EVENT;
     }
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    return event->point.reached() ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    return ask(event->point);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {

@@ -1,6 +1,8 @@
 // Queues of work and the threads that run them.
-#include "world.hpp"
+#include "races.hpp"
+#include "scheduler.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -24,29 +26,30 @@ bool all_reached(const std::vector<Point>& points) noexcept {
     return true;
 }
 
-void work_through(const std::shared_ptr<Queue>& queue) {
+void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<scheduler::Thread>& me) {
     World& w = world();
     Guard lock(w.mutex);
+    scheduler::adopt(lock, me);
     for (;;) {
-        while (queue->waiting.empty()) {
-            if (queue->closed) return;
-            queue->arrived.wait(lock);
-        }
-        while (w.held) w.progress.wait(lock);
-        while (!all_reached(queue->waiting.front().after)) w.progress.wait(lock);
-        if (w.held) continue;
+        scheduler::wait_until(lock, queue->arrived, "idle", [&] { return !queue->waiting.empty() || queue->closed; });
+        if (queue->waiting.empty()) break;
+        scheduler::wait_until(lock, w.progress, "before work", [&] { return !w.held && all_reached(queue->waiting.front().after); });
         Work work = std::move(queue->waiting.front());
         queue->waiting.pop_front();
         if (queue->context->failure == CUDA_SUCCESS && work.run) {
             lock.unlock();
+            races::begin();
             const CUresult result = work.run();
             lock.lock();
+            races::end(*queue, work);
+            if (Allocation* const freed = work.frees != 0 ? find_allocation(work.frees, 1) : nullptr) release(*freed);
             if (result != CUDA_SUCCESS && queue->context->failure == CUDA_SUCCESS) queue->context->failure = result;
         }
         end_touches(work.touches);
         ++queue->completed;
         w.progress.notify_all();
     }
+    scheduler::remove(lock, me);
 }
 
 }  // namespace
@@ -64,24 +67,34 @@ Point submit(Stream& stream, Work work) {
         for (const std::weak_ptr<Stream>& weak : context.streams) {
             const std::shared_ptr<Stream> other = weak.lock();
             if (other && (other->flags & CU_STREAM_NON_BLOCKING) == 0 && !other->capture) {
-                work.after.push_back({other->queue, other->queue->submitted});
+                work.after.push_back(other->latest());
             }
         }
     } else if (context.legacy && (stream.flags & CU_STREAM_NON_BLOCKING) == 0) {
-        work.after.push_back({context.legacy->queue, context.legacy->queue->submitted});
+        work.after.push_back(context.legacy->latest());
     }
+    work.clock = races::clock_of(queue, work.after);
     queue.waiting.push_back(std::move(work));
     ++queue.submitted;
     if (!queue.has_worker) {
         queue.has_worker = true;
-        std::thread(work_through, stream.queue).detach();
+        std::thread(work_through, stream.queue, scheduler::add_worker()).detach();
     }
     queue.arrived.notify_one();
-    return {stream.queue, queue.submitted};
+    return stream.latest();
+}
+
+void retire_queue(const Stream& stream) {
+    std::vector<Point>& lingering = stream.context->lingering;
+    lingering.erase(std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }), lingering.end());
+    lingering.push_back(stream.latest());
+    stream.queue->closed = true;
+    stream.queue->arrived.notify_one();
 }
 
 CUresult wait_for(Guard& lock, const Context& context, const Point& point) {
-    while (!point.reached() && context.failure == CUDA_SUCCESS) world().progress.wait(lock);
+    scheduler::wait_until(lock, world().progress, "waiting for work", [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
+    if (context.failure == CUDA_SUCCESS) races::host_saw(point);
     return context.failure;
 }
 

@@ -36,14 +36,31 @@ CUresult current(Context*& context) {
 
 namespace {
 
+// Ends the calling thread's own default streams with it.
+struct ThreadEnd {
+    ~ThreadEnd() {
+        const Guard lock(world().mutex);
+        for (const std::shared_ptr<Context>& context : world().contexts) {
+            const auto mine = context->per_thread.find(this_thread());
+            if (mine == context->per_thread.end()) continue;
+            retire_queue(*mine->second);
+            context->per_thread.erase(mine);
+        }
+    }
+};
+
 std::shared_ptr<Stream> make_token_stream(Context& context, CUstream token) {
     auto stream = std::make_shared<Stream>();
     stream->context = &context;
     stream->handle = token;
     stream->queue = std::make_shared<Queue>();
     stream->queue->context = &context;
-    stream->id = world().next_stream_id++;
-    if (token == CU_STREAM_PER_THREAD) context.streams.push_back(stream);
+    stream->id = stream->queue->id = world().next_stream_id++;
+    if (token == CU_STREAM_PER_THREAD) {
+        context.streams.push_back(stream);
+        thread_local const ThreadEnd end;
+        static_cast<void>(end);
+    }
     return stream;
 }
 

@@ -31,10 +31,14 @@ struct Context;
 
 struct Queue;
 
+// What comes before a piece of work: for each queue, by its id, up to which position. See races.hpp.
+using Clock = std::map<std::uint64_t, std::uint64_t>;
+
 // A point in a queue: everything up to the `position`-th piece of work.
 struct Point {
     std::shared_ptr<Queue> queue;
     std::uint64_t position = 0;
+    std::shared_ptr<const Clock> clock;   // null unless races are watched
 
     bool reached() const noexcept;
 };
@@ -43,9 +47,13 @@ struct Work {
     std::vector<Point> after;             // other streams' work that must be done first
     std::vector<std::uint64_t> touches;   // allocations by their begin, pending until this is done
     std::function<CUresult()> run;        // without the lock; a failure poisons the context
+    std::uint64_t frees = 0;              // an allocation by its begin, freed when this is done
+    std::string what;                     // for reports of races
+    std::shared_ptr<const Clock> clock;
 };
 
 struct Queue {
+    std::uint64_t id = 0;            // its stream's
     Context* context = nullptr;
     std::deque<Work> waiting;
     std::uint64_t submitted = 0;
@@ -53,6 +61,7 @@ struct Queue {
     std::condition_variable arrived;
     bool has_worker = false;
     bool closed = false;             // its stream is destroyed: the worker ends with the last work
+    std::shared_ptr<const Clock> clock;   // of the latest work
 };
 
 // ---- Objects -------------------------------------------------------------------------------------------------------
@@ -76,6 +85,8 @@ struct Stream {
     int priority = 0;
     std::uint64_t id = 0;
     std::shared_ptr<Capture> capture;
+
+    Point latest() const { return {queue, queue->submitted, queue->clock}; }
 };
 
 struct Event {
@@ -129,6 +140,16 @@ struct Function {
 
 enum class Kind : unsigned char { device, pinned, managed };
 
+// What some work did to a part of an allocation.
+struct Past {
+    std::uint64_t begin = 0;
+    std::uint64_t end = 0;
+    ptx::Access access = ptx::Access::read;
+    std::uint64_t queue = 0;
+    std::uint64_t position = 0;
+    std::string what;
+};
+
 struct Allocation {
     std::uint64_t begin = 0;
     std::uint64_t size = 0;
@@ -139,6 +160,7 @@ struct Allocation {
     bool module_owned = false;
     bool freeing = false;            // a stream-ordered free is queued
     std::uint64_t pending = 0;       // queued or running work that touches it
+    std::vector<Past> past;          // while races are watched
 };
 
 // ---- Handles -------------------------------------------------------------------------------------------------------
@@ -244,6 +266,9 @@ Point submit(Stream& stream, Work work);
 
 // Waits until `point` is reached or the context fails. Releases the lock while it waits.
 CUresult wait_for(Guard& lock, const Context& context, const Point& point);
+
+// The stream exists no more: what was submitted runs on, then its worker ends.
+void retire_queue(const Stream& stream);
 
 double now_milliseconds() noexcept;
 

@@ -81,7 +81,7 @@ void Decoder::decode(const Statement& statement) {
         emit(nothing);
     } else if (base == "prefetch" || base == "prefetchu") {
         drop({"L1", "L2", "global", "local", "L2::evict_last", "L2::evict_normal"});
-        emit(prefetch);
+        emit(nothing);
     } else if (base == "cp") {
         if (!take("async") || take("bulk")) unsupported();
         if (take("commit_group") || take("wait_group") || take("wait_all")) {

@@ -141,7 +141,6 @@ void nothing(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void load(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void store(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void atomic(Warp& warp, const Instruction& instruction, std::uint32_t mask);
-void prefetch(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
 void branch(Warp& warp, const Instruction& instruction, std::uint32_t mask);

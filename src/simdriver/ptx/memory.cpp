@@ -202,9 +202,6 @@ void atomic(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     });
 }
 
-// A hint: addresses are not checked, as on hardware.
-void prefetch(Warp&, const Instruction&, std::uint32_t) {}
-
 // cp.async, done at once: waiting for it later finds it done. count: bytes; b: bytes to read, the rest are zeros.
 void copy_async(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const std::uint64_t* const to = in(warp, instruction.d);

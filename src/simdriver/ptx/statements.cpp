@@ -57,7 +57,7 @@ void Parser::body(Function& function) {
             } else {
                 function.labels[label] = static_cast<std::uint32_t>(function.statements.size());
             }
-        } else if (token.text[0] == '.') {
+        } else if (!token.text.empty() && token.text[0] == '.') {
             throw Refusal{true, token.line, "unsupported directive '" + std::string(token.text) + "'"};
         } else {
             statement(function);
@@ -124,7 +124,7 @@ Operand Parser::number(std::string_view word) {
         result.kind = Operand::Kind::immediate;
         result.is_float = true;
         result.value = bits;
-    } else if (word[0] >= '0' && word[0] <= '9' && parse_integer(word, value)) {
+    } else if (!word.empty() && word[0] >= '0' && word[0] <= '9' && parse_integer(word, value)) {
         result.kind = Operand::Kind::immediate;
         result.value = static_cast<std::uint64_t>(value);
     }
