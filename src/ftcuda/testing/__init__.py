@@ -1,6 +1,7 @@
 """Tools for testing programs that share CUDA objects between threads."""
 
+from ftcuda.testing.schedule import DeadlockError, Schedule
 from ftcuda.testing.sequencer import Sequencer
 from ftcuda.testing.together import together
 
-__all__ = ["Sequencer", "together"]
+__all__ = ["DeadlockError", "Schedule", "Sequencer", "together"]

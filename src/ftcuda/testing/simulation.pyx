@@ -31,6 +31,7 @@ cdef extern from "../simdriver/control.hpp" nogil:
         uint64_t (*live)(int object) noexcept
         uint64_t (*live_bytes)(int object) noexcept
         uint64_t (*calls)(const char* entry) noexcept nogil
+        const char* (*entry)(uint64_t index) noexcept
         void (*hold)() noexcept nogil
         void (*release)() noexcept nogil
         uint64_t (*this_thread)() noexcept nogil
@@ -41,6 +42,18 @@ cdef extern from "../simdriver/control.hpp" nogil:
         void (*clear_faults)() noexcept nogil
         void (*limit_memory)(int device, uint64_t bytes) noexcept
         size_t (*last_fault_text)(char* text, size_t capacity) noexcept
+        void (*watch_races)(int on) noexcept nogil
+        int (*schedule_begin)(int kind, unsigned depth, uint64_t seed, unsigned threads) noexcept nogil
+        int (*schedule_wait)() noexcept nogil
+        size_t (*schedule_report)(char* text, size_t capacity) noexcept
+        uint64_t (*schedule_steps)() noexcept
+        uint64_t (*schedule_trace)() noexcept
+        void (*schedule_enter)(uint64_t index) noexcept nogil
+        void (*schedule_leave)() noexcept nogil
+        int (*schedule_is_on)() noexcept
+        void (*schedule_point)(const char* where) noexcept nogil
+        int (*schedule_park)(const void* key, const char* where) noexcept nogil
+        void (*schedule_unpark)(const void* key) noexcept nogil
 
 OBJECTS = ("context", "stream", "event", "module", "pool", "device_allocation", "pinned_allocation", "managed_allocation")
 ACTIONS = {"fail": 0, "hold": 1, "poison": 2}
@@ -65,7 +78,7 @@ def violations():
     cdef char[512] text
     cdef uint64_t index
     texts = []
-    for index in range(min(sim.violation_count(), 256)):
+    for index in range(min(sim.violation_count(), <uint64_t>256)):
         sim.violation_text(index, text, sizeof(text))
         texts.append((<const char*>text).decode())
     return texts
@@ -80,6 +93,22 @@ def live():
     """Returns the number of live driver objects by kind. Thread safety: shared."""
     cdef const FtcudaSimControl* sim = control()
     return {name: sim.live(index) for index, name in enumerate(OBJECTS)}
+
+
+def live_bytes():
+    """Returns the bytes of live memory by kind. Thread safety: shared."""
+    cdef const FtcudaSimControl* sim = control()
+    return {name: sim.live_bytes(index) for index, name in enumerate(OBJECTS) if name.endswith("_allocation")}
+
+
+def entries():
+    """Returns the names of all driver functions. Thread safety: atomic."""
+    cdef uint64_t index = 0
+    names = []
+    while control().entry(index) != NULL:
+        names.append(control().entry(index).decode())
+        index += 1
+    return names
 
 
 def calls(entry=None):
@@ -118,6 +147,20 @@ def held_clock():
         control().release()
 
 
+@contextmanager
+def watched_races():
+    """For its block, work of two streams on the same bytes without an order between them becomes a violation.
+
+    Not only where it went wrong: also where this run happened to do one after the other. Both are named. Work counts from
+    the beginning of the block; the host's own accesses to pinned memory are not seen.
+    """
+    control().watch_races(1)
+    try:
+        yield
+    finally:
+        control().watch_races(0)
+
+
 def release_clock():
     """Lets streams run again inside a `held_clock` block. Thread safety: atomic."""
     control().release()
@@ -147,3 +190,75 @@ def fault_hits(uint64_t number):
 
 def fault_waiting(uint64_t number):
     return control().fault_waiting(number)
+
+
+ENDINGS = ("finished", "deadlock", "stuck")
+
+
+def schedule_begin(int kind, unsigned depth, uint64_t seed, unsigned threads):
+    """Behind `ftcuda.testing.Schedule`."""
+    cdef const FtcudaSimControl* sim = control()
+    cdef bint begun
+    with nogil:
+        begun = sim.schedule_begin(kind, depth, seed, threads)
+    if not begun:
+        raise RuntimeError("a scheduled session is under way: sessions do not nest")
+
+
+def schedule_wait():
+    cdef const FtcudaSimControl* sim = control()
+    cdef int ending
+    with nogil:
+        ending = sim.schedule_wait()
+    return ENDINGS[ending]
+
+
+def schedule_report():
+    cdef char[4096] text
+    control().schedule_report(text, sizeof(text))
+    return (<const char*>text).decode()
+
+
+def schedule_trace():
+    return control().schedule_steps(), control().schedule_trace()
+
+
+def schedule_enter(uint64_t index):
+    cdef const FtcudaSimControl* sim = control()
+    with nogil:
+        sim.schedule_enter(index)
+
+
+def schedule_leave():
+    cdef const FtcudaSimControl* sim = control()
+    with nogil:
+        sim.schedule_leave()
+
+
+def schedule_is_on():
+    """Whether the calling thread is scheduled; never so on a real driver."""
+    return driver_info().simulated and bool(control().schedule_is_on())
+
+
+def schedule_point():
+    cdef const FtcudaSimControl* sim = control()
+    with nogil:
+        sim.schedule_point("test")
+
+
+def schedule_park(key):
+    cdef const FtcudaSimControl* sim = control()
+    cdef const void* address = <const void*>key
+    with nogil:
+        sim.schedule_park(address, "test waits")
+
+
+def schedule_unpark(key):
+    """Lets those go who parked on `key`; nobody did on a real driver."""
+    cdef const FtcudaSimControl* sim
+    cdef const void* address = <const void*>key
+    if not driver_info().simulated:
+        return
+    sim = control()
+    with nogil:
+        sim.schedule_unpark(address)

@@ -1,0 +1,214 @@
+"""Replaying interleavings: one thread at a time, switched where a seed says. Needs the simulated driver."""
+
+import itertools
+import os
+import threading
+from collections import deque
+from dataclasses import dataclass, replace
+
+from ftcuda.testing import simulation
+
+KINDS = ("random", "pct")
+SESSIONS = itertools.count()
+
+
+class DeadlockError(RuntimeError):
+    """No scheduled thread could go on. The message says where each of them, and each worker of the device, stood."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Who runs when, for the threads of one :func:`together`.
+
+    Of its threads and the simulated device's workers one runs at a time. At every driver call, before a stream's work,
+    between slices of a kernel, and, where ftcuda was built with ``-Dschedule_points=true``, at the atomics and locks of
+    its core, the seed decides who goes on. The same seed gives the same run, if the threads do nothing that depends on
+    time, and wait for each other only through ftcuda or the classes of this module.
+
+    Attributes
+    ----------
+    kind : {"random", "pct"}
+        A random walk; or random priorities that change `depth` - 1 times (Burckhardt and others, ASPLOS 2010).
+    depth : int
+    seed : int
+    """
+
+    kind: str = "random"
+    depth: int = 10
+    seed: int = 1
+
+    @classmethod
+    def parse(cls, text: str, seed: int = 1) -> "Schedule":
+        """Reads ``random``, ``pct`` or ``pct:<depth>``. Thread safety: atomic."""
+        kind, _, depth = text.partition(":")
+        if kind not in KINDS or (depth and (kind != "pct" or not depth.isdecimal() or int(depth) < 1)):
+            raise ValueError(f"a schedule is 'random' or 'pct:<depth>', not {text!r}")
+        return cls(kind, int(depth or 10), seed)
+
+    @classmethod
+    def from_environment(cls) -> "Schedule | None":
+        """Reads ``FTCUDA_SIM_SCHED`` and ``FTCUDA_SIM_SEED``; None if there is no such schedule. Thread safety: atomic.
+
+        Each call takes another seed: the n-th one of a process is the same each time the process runs.
+        """
+        text = os.environ.get("FTCUDA_SIM_SCHED")
+        if not text:
+            return None
+        seed = int(os.environ.get("FTCUDA_SIM_SEED", "1"), 0)
+        return cls.parse(text, seed * 1_000_003 + next(SESSIONS))
+
+    def with_seed(self, seed: int) -> "Schedule":
+        """Returns the same kind of schedule with another seed. Thread safety: atomic."""
+        return replace(self, seed=seed)
+
+    def begin(self, threads: int) -> None:
+        """Prepares a session: waits until nothing runs on the simulated device."""
+        simulation.schedule_begin(KINDS.index(self.kind), self.depth, self.seed % 2**64, threads)
+
+    def wait(self) -> None:
+        """Waits until all threads of the session have left it."""
+        ending = simulation.schedule_wait()
+        if ending == "deadlock":
+            raise DeadlockError(f"{self}: nobody can go on:\n{simulation.schedule_report()}")
+        if ending == "stuck":
+            raise TimeoutError(
+                f"{self}: the thread whose turn it was did nothing for 20 s; perhaps it waits for another in a way "
+                f"that the schedule does not know:\n{simulation.schedule_report()}"
+            )
+
+    def __str__(self) -> str:
+        text = self.kind if self.kind == "random" else f"{self.kind}:{self.depth}"
+        return f"schedule {text}, seed {self.seed}"
+
+
+def last_trace() -> tuple[int, int]:
+    """Returns how often the last session chose a thread, and a hash of all its choices. Thread safety: atomic."""
+    return simulation.schedule_trace()
+
+
+def point() -> None:
+    """Lets another scheduled thread go on, if the seed says so. Thread safety: atomic."""
+    simulation.schedule_point()
+
+
+class Waitable:
+    """What the classes below share: waiting for a change in a way that the scheduler knows.
+
+    Scheduled threads park until the next change; other threads wait on a condition.
+    """
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+
+    def _until(self, attempt, timeout: float | None = None) -> bool:
+        """Repeats `attempt`, under the lock, after every change, until it is true."""
+        while True:
+            with self._condition:
+                if not simulation.schedule_is_on():
+                    return self._condition.wait_for(attempt, timeout)
+                if attempt():
+                    return True
+            simulation.schedule_park(self)
+
+    def _changed(self) -> None:
+        """Call it with the lock held."""
+        self._condition.notify_all()
+        simulation.schedule_unpark(self)
+
+
+class Lock(Waitable):
+    """As `threading.Lock`, for scheduled threads too. Thread safety of every method: atomic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._held = False
+
+    def _take(self) -> bool:
+        free, self._held = not self._held, True
+        return free
+
+    def acquire(self) -> bool:
+        """Waits until the lock is free and takes it."""
+        return self._until(self._take)
+
+    def release(self) -> None:
+        """Lets the lock go."""
+        with self._condition:
+            if not self._held:
+                raise RuntimeError("release of a lock that nobody holds")
+            self._held = False
+            self._changed()
+
+    def __enter__(self) -> "Lock":
+        self.acquire()
+        return self
+
+    def __exit__(self, *exception) -> None:
+        self.release()
+
+
+class Event(Waitable):
+    """As `threading.Event`, for scheduled threads too. Thread safety of every method: atomic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._set = False
+
+    def set(self) -> None:
+        """Lets all waiting threads go, now and later."""
+        with self._condition:
+            self._set = True
+            self._changed()
+
+    def is_set(self) -> bool:
+        """Whether `set` was called."""
+        return self._set
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Waits for `set`; scheduled threads without a timeout. False if the time ran out."""
+        return self._until(self.is_set, timeout)
+
+
+class Queue(Waitable):
+    """As `queue.SimpleQueue`, for scheduled threads too. Thread safety of every method: atomic."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items = deque()
+
+    def put(self, item) -> None:
+        """Adds an item."""
+        with self._condition:
+            self._items.append(item)
+            self._changed()
+
+    def get(self):
+        """Waits for an item and takes the oldest."""
+        taken = []
+
+        def take() -> bool:
+            if self._items:
+                taken.append(self._items.popleft())
+            return bool(taken)
+
+        self._until(take)
+        return taken[0]
+
+
+class Barrier(Waitable):
+    """As `threading.Barrier`, for scheduled threads too. Thread safety of every method: atomic."""
+
+    def __init__(self, parties: int) -> None:
+        super().__init__()
+        self._parties = parties
+        self._arrived = 0
+
+    def wait(self) -> int:
+        """Waits until as many threads have come; returns the place of this one."""
+        with self._condition:
+            place = self._arrived
+            self._arrived += 1
+            self._changed()
+        goal = (place // self._parties + 1) * self._parties
+        self._until(lambda: self._arrived >= goal)
+        return place % self._parties
