@@ -1,0 +1,100 @@
+"""What hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
+
+import numpy as np
+
+import ftcuda
+
+SOURCE = r"""
+__device__ int variable = 1;
+extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }
+extern "C" __global__ void append(int* log, int value) { log[0] += 1; log[log[0]] = value; }
+extern "C" __global__ void triple(int* out, int a, long long b, float c) { if (a == b && b == c) atomicAdd(out, 1); }
+"""
+
+
+class Environment:
+    """Made once for a run; constant afterwards."""
+
+    def __init__(self) -> None:
+        self.is_simulated = ftcuda.driver_info().simulated
+        self.device = ftcuda.Device(0)
+        self._image = ftcuda.Program(SOURCE, "c++").compile("ptx" if self.is_simulated else "cubin").code
+        self.code = self.new_code()
+        self.increment = self.kernel = self.code.get_kernel("increment")
+        self.append = self.code.get_kernel("append")
+        self.triple = self.code.get_kernel("triple")
+        self.one = ftcuda.LaunchConfig(grid=1, block=1)
+        self.large_shared = ftcuda.LaunchConfig(grid=1, block=1, shmem_size=64 * 1024)
+        self.stream = self.device.create_stream()
+        self.other_stream = self.device.create_stream()
+        self.event = self.device.create_event()
+        self.start = self.stream.record(options={"timing_enabled": True})
+        self.resource = self.device.memory_resource
+        self.plain = ftcuda.SynchronousMemoryResource(self.device)
+        self.pinned = ftcuda.LegacyPinnedMemoryResource()
+        self.buffer, self.other_buffer, self.counter = (
+            self.resource.allocate(64, stream=self.stream) for _ in range(3)
+        )
+        for buffer in (self.buffer, self.other_buffer, self.counter):
+            buffer.fill(0, stream=self.stream)
+        self.other_stream.wait(self.stream)
+        self.resource.allocate(64).close()  # makes the context's own stream for frees, which is no leak
+        self.device.sync()
+
+    def new_code(self):
+        """Returns code that is loaded nowhere yet."""
+        load = ftcuda.ObjectCode.from_ptx if self.is_simulated else ftcuda.ObjectCode.from_cubin
+        return load(self._image)
+
+    def own_pool(self):
+        """Returns a resource that owns its pool, where there are pools."""
+        if self.device.features.memory_pools:
+            return ftcuda.DeviceMemoryResource(self.device, {"max_size": 0})
+        return ftcuda.SynchronousMemoryResource(self.device)
+
+    def pool_figures(self, resource):
+        """Reads the pool's attributes, where it has any."""
+        return resource.attributes.used_mem_current if resource.is_stream_ordered else None
+
+    def inside(self, manager):
+        """Enters and leaves a context manager."""
+        with manager:
+            pass
+
+    def look(self, buffer):
+        """Takes a view of host-accessible memory and lets it go."""
+        if buffer.is_host_accessible:
+            memoryview(buffer).release()
+
+    def elapsed(self, event):
+        """Times an event; one that keeps no time or is not reached yet has no time."""
+        try:
+            return event - self.start
+        except ftcuda.ClosedError:
+            raise
+        except RuntimeError:
+            return None
+
+    def refused(self, load):
+        """Loads an image of the wrong kind."""
+        try:
+            load(b"nothing")
+        except ValueError:
+            return
+        raise AssertionError("an image of the wrong kind was taken")
+
+    def clusters(self, question):
+        """Asks about clusters, where the driver knows them."""
+        try:
+            question(self.one, stream=self.stream)
+        except ftcuda.CUDAError as error:
+            if not isinstance(error, ftcuda.NotSupportedError) and error.name != "CUDA_ERROR_NOT_SUPPORTED":
+                raise
+
+    def read_int(self, buffer, stream) -> int:
+        """Returns the first int of a buffer, in a stream's order."""
+        host = self.pinned.allocate(4)
+        part = ftcuda.Buffer.from_handle(buffer.handle, 4, owner=buffer)
+        part.copy_to(host, stream=stream)
+        stream.sync()
+        return int(np.frombuffer(host, np.int32)[0])

@@ -1,0 +1,146 @@
+"""Running hazards: rounds by seed, each checked, each repeatable."""
+
+import importlib
+import importlib.util
+import pkgutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from ftcuda.testing import Schedule, together
+from ftcuda.testing.schedule import last_trace
+from stress import hazards
+from stress.environment import Environment
+from stress.hazard import Hazard, ProcessHazard
+
+
+@dataclass
+class Result:
+    """What became of one hazard."""
+
+    name: str
+    rounds: int = 0
+    operations: int = 0
+    seconds: float = 0.0
+    covered: int = 0  # cases tried, of `cases`; both 0 for hazards of one case
+    cases: int = 0
+    interleavings: int = 0  # different ones, by their traces; 0 if nothing was scheduled
+    skipped: str = ""
+    failure: str = ""
+
+
+def names() -> list[str]:
+    """Returns the hazards there are: the files in stress/hazards/."""
+    return sorted(module.name for module in pkgutil.iter_modules(hazards.__path__))
+
+
+def find(name: str) -> type[Hazard]:
+    """Returns the hazard in stress/hazards/<name>.py, or in any file that is given by its path."""
+    if name.endswith(".py"):
+        spec = importlib.util.spec_from_file_location(Path(name).stem, name)
+        if spec is None or not Path(name).exists():
+            raise ValueError(f"there is no file {name}")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    elif name in names():
+        module = importlib.import_module(f"stress.hazards.{name}")
+    else:
+        raise ValueError(f"there is no hazard {name!r}; there are {', '.join(names())}, and any file by its path")
+    own = [thing for thing in vars(module).values() if isinstance(thing, type) and issubclass(thing, Hazard)]
+    own = [thing for thing in own if thing.__module__ == module.__name__]
+    if len(own) != 1:
+        raise ValueError(f"{name} must hold one subclass of stress.hazard.Hazard, not {len(own)}")
+    return own[0]
+
+
+class Runner:
+    """Runs rounds of hazards and keeps their results."""
+
+    def __init__(self, env: Environment, threads: int, schedule: Schedule | None, again: str) -> None:
+        self._env, self._threads, self._schedule, self._again = env, threads, schedule, again
+        self._hazards: dict[str, Hazard] = {}
+        self._traces: dict[str, set[int]] = {}
+        self.results: dict[str, Result] = {}
+
+    def prepare(self, name: str) -> bool:
+        """Makes a hazard ready. False if it cannot run here; its result then says why."""
+        hazard = find(name)(self._env)
+        result = self.results[name] = Result(name)
+        if hazard.simulated_only and not self._env.is_simulated:
+            result.skipped = f"needs the simulated driver: {hazard.simulated_only}"
+            return False
+        if hazard.unscheduled and self._schedule:
+            result.skipped = f"not under a schedule: {hazard.unscheduled}"
+            return False
+        self._hazards[name] = hazard
+        self._traces[name] = set()
+        return True
+
+    def cases(self, name: str) -> int:
+        """Returns how many rounds a hazard needs to try each of its cases."""
+        coverage = self._hazards[name].coverage()
+        return coverage[1] if coverage else 1
+
+    def is_process(self, name: str) -> bool:
+        """Whether a hazard starts processes."""
+        return isinstance(self._hazards[name], ProcessHazard)
+
+    def round(self, name: str, seed: int) -> bool:
+        """Runs one round. False if it failed; the result then says how and how to repeat it."""
+        hazard, result = self._hazards[name], self.results[name]
+        threads = max(self._threads, hazard.threads)
+        begin = time.monotonic()
+        try:
+            state = hazard.round(seed, np.random.default_rng(seed))
+            counts = together(
+                threads,
+                lambda index: hazard.act(state, index, np.random.default_rng([seed, index])),
+                schedule=self._schedule and self._schedule.with_seed(seed),
+            )
+            hazard.check(state)
+            self._check_violations()
+        except Exception as failure:
+            result.failure = f"{describe(failure)}\nrepeat with: {self._again} --hazard {name} --seed {seed} --seeds 1"
+            return False
+        finally:
+            result.seconds += time.monotonic() - begin
+        result.rounds += 1
+        result.operations += sum(counts)
+        if self._schedule:
+            self._traces[name].add(last_trace()[1])
+            result.interleavings = len(self._traces[name])
+        if coverage := hazard.coverage():
+            result.covered, result.cases = coverage
+        return True
+
+    def _check_violations(self) -> None:
+        if not self._env.is_simulated:
+            return
+        from ftcuda.testing import simulation
+
+        if found := simulation.violations():
+            simulation.clear_violations()
+            raise AssertionError(f"violations: {'; '.join(sorted(set(found)))}")
+
+    def run(
+        self, name: str, seed: int, seconds: float | None, seeds: int | None, advance: Callable[[Result], None]
+    ) -> None:
+        """Runs rounds for a time, but never fewer than try every case once; or a number of seeds."""
+        end = None if seeds else time.monotonic() + seconds
+        least = seeds or self.cases(name)
+        done = 0
+        while (done < least or (end is not None and time.monotonic() < end)) and self.round(name, seed + done):
+            done += 1
+            advance(self.results[name])
+
+
+def describe(failure: BaseException, indent: str = "") -> str:
+    """Returns a failure, what it is made of, and its notes, one a line."""
+    lines = [f"{indent}{type(failure).__name__}: {failure}"]
+    lines += [f"{indent}  ({note})" for note in getattr(failure, "__notes__", ())]
+    for inner in getattr(failure, "exceptions", ()):
+        lines.append(describe(inner, indent + "  "))
+    return "\n".join(lines)

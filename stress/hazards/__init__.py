@@ -1,0 +1,1 @@
+"""The hazards, one in each file."""

@@ -1,0 +1,57 @@
+"""Every pair of calls in the promise table on one object, half of the threads each."""
+
+from types import SimpleNamespace
+
+import ftcuda
+from stress.hazard import Hazard
+from stress.promise import read
+
+
+class Pairs(Hazard):
+    """Each racing call completes; beside a close it may say that the object is closed. Nothing else happens."""
+
+    threads = 2
+
+    def __init__(self, env):
+        super().__init__(env)
+        self._pairs = [pair for subject in read() for pair in subject.pairs()]
+        self._tried = set()
+
+    def round(self, seed, random):
+        number = seed % len(self._pairs)
+        self._tried.add(number)
+        maker, first, second = self._pairs[number]
+        names = {"env": self.env, "ftcuda": ftcuda, "launch": ftcuda.launch}
+        names["it"] = eval(maker, names)
+        allowed = (*first.may_raise, *second.may_raise)
+        if first.closes or second.closes:
+            allowed += (ftcuda.ClosedError,)
+        return SimpleNamespace(
+            names=names,
+            calls=(first, second),
+            allowed=allowed,
+            title=f"{maker.co_filename}: {first.name} against {second.name}",
+        )
+
+    def act(self, state, index, random):
+        call = state.calls[index % 2]
+        times = 1 if call.closes else int(random.integers(1, 6))
+        for _ in range(int(random.integers(40))):  # a close comes a little before, amid or after the other's calls
+            pass
+        for _ in range(times):
+            try:
+                eval(call.code, state.names)
+            except state.allowed:
+                pass
+            except Exception as error:
+                error.add_note(state.title)
+                raise
+        return times
+
+    def check(self, state):
+        it = state.names["it"]
+        if hasattr(it, "close"):
+            it.close()
+
+    def coverage(self):
+        return len(self._tried), len(self._pairs)

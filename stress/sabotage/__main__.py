@@ -1,0 +1,197 @@
+"""``python -m stress.sabotage``: builds each mutant of the core and sees that something notices it."""
+
+import argparse
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import tomllib
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+ROOT = Path(__file__).parent.parent.parent
+MUTANTS = Path(__file__).parent / "mutants.toml"
+COPIED = (
+    "src",
+    "tests",
+    "stress",
+    "docs",
+    "examples",
+    "meson.build",
+    "meson.options",
+    "pyproject.toml",
+    "LICENSE",
+    "README.md",
+)
+BOUND = 120  # seconds for one killer
+
+
+@dataclass
+class Outcome:
+    """What became of a mutant."""
+
+    name: str
+    removes: str
+    killer: str = ""  # what noticed it; empty: it survived
+    seconds: float = 0.0
+    justified: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in words."""
+        return self.killer or (f"survives: {self.justified}" if self.justified else "SURVIVES")
+
+
+class Workshop:
+    """A copy of the tree that is mutated, its two builds, and the programs that run with them."""
+
+    def __init__(self, folder: Path) -> None:
+        self.tree, self._build, self._tsan, self._install = (
+            folder / name for name in ("tree", "build", "tsan", "install")
+        )
+        for name in COPIED:
+            copy_changed(ROOT / name, self.tree / name)
+        points = [
+            "-Dschedule_points=true",
+            "-Doptimization=1",
+            f"--prefix={self._install}",
+            "-Dpython.install_env=prefix",
+        ]
+        self._setup(self._build, points)
+        sanitizer = [
+            "-Dextension=false",
+            "-Dcore_tests=true",
+            "-Dbuildtype=debugoptimized",
+            "-Db_sanitize=thread",
+            "-Db_lundef=false",
+        ]
+        self._setup(self._tsan, sanitizer)
+
+    def _setup(self, folder: Path, options: list[str]) -> None:
+        if not (folder / "build.ninja").exists():
+            subprocess.run(["meson", "setup", folder, self.tree, *options], check=True, stdout=subprocess.DEVNULL)
+
+    def build(self, killer: str) -> None:
+        """Builds what a killer needs."""
+        target = [self._tsan] if killer.startswith("tsan ") else [self._build, "install"]
+        result = subprocess.run(["ninja", "-C", *target], capture_output=True, text=True)
+        if result.returncode != 0:
+            raise RuntimeError(f"the mutant does not build:\n{result.stdout[-2000:]}")
+
+    def notices(self, killer: str) -> bool:
+        """Runs a killer; whether it failed, as it should. One that does not end within the bound noticed nothing."""
+        kind, *rest = killer.split()
+        stress = [sys.executable, "-X", "faulthandler", "-m", "stress", "--driver", "sim", "--threads", "6", "--hazard"]
+        command = {
+            "pct": lambda: [*stress, rest[0], "--sched", "pct:10", "--seeds", rest[1]],
+            "random": lambda: [*stress, rest[0], "--sched", "random", "--seeds", rest[1]],
+            "free": lambda: [*stress, rest[0], "--seconds", rest[1]],
+            "test": lambda: [
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-x",
+                "--timeout=30",
+                "-p",
+                "no:cacheprovider",
+                *rest,
+            ],
+            "tsan": lambda: ["meson", "test", "-C", str(self._tsan), "--no-rebuild", "--repeat", "3", *rest],
+        }[kind]()
+        (site,) = self._install.glob("lib*/python3*/site-packages") if kind != "tsan" else [self._install]
+        environment = {
+            **os.environ,
+            "PYTHONPATH": f"{site}{os.pathsep}{self.tree}",
+            "FTCUDA_DRIVER": "sim",
+            "TSAN_OPTIONS": "halt_on_error=1:exitcode=66",
+        }
+        with tempfile.TemporaryFile() as said:
+            process = subprocess.Popen(
+                command, cwd=self.tree, env=environment, stdout=said, stderr=said, start_new_session=True
+            )
+            try:
+                code = process.wait(BOUND)
+            except subprocess.TimeoutExpired:
+                code = 0
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)  # and what it started
+            process.wait()
+            if kind != "tsan" and code == 2:
+                said.seek(0)
+                raise RuntimeError(f"{killer}: {said.read().decode()[-2000:]}")
+        return code != 0
+
+
+def copy_changed(source: Path, target: Path) -> None:
+    """Copies a file or folder; files that are the same keep their times, and so are not built again."""
+    if source.is_dir():
+        for path in source.iterdir():
+            if path.name != "__pycache__":
+                copy_changed(path, target / path.name)
+    elif not target.exists() or target.read_bytes() != source.read_bytes():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(source, target)
+
+
+def try_mutant(workshop: Workshop, name: str, mutant: dict) -> Outcome:
+    """Builds one mutant and sets its killers on it, until one notices."""
+    outcome = Outcome(name, mutant["removes"], justified=mutant.get("justified", ""))
+    path = workshop.tree / "src" / "ftcuda" / mutant["file"]
+    original = path.read_text()
+    if original.count(mutant["before"]) != 1:
+        raise ValueError(
+            f"{name}: what it replaces stands {original.count(mutant['before'])} times in {mutant['file']}"
+        )
+    begin = time.monotonic()
+    try:
+        path.write_text(original.replace(mutant["before"], mutant["after"]))
+        for killer in mutant["killers"]:
+            workshop.build(killer)
+            if workshop.notices(killer):
+                outcome.killer = killer
+                break
+    finally:
+        path.write_text(original)
+    outcome.seconds = time.monotonic() - begin
+    return outcome
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m stress.sabotage", description=__doc__)
+    parser.add_argument("names", nargs="*", help="only these mutants")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "sabotage", help="where to build")
+    parser.add_argument("--json", type=Path, help="where to write the outcomes")
+    options = parser.parse_args()
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    mutants = tomllib.loads(MUTANTS.read_text())
+    if unknown := set(options.names) - set(mutants):
+        print(f"no mutant {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    workshop = Workshop(options.folder.resolve())
+    outcomes = []
+    for name in options.names or mutants:
+        outcomes.append(try_mutant(workshop, name, mutants[name]))
+        console.print(f"{name}: {outcomes[-1].verdict} ({outcomes[-1].seconds:.0f} s)", highlight=False)
+    table = Table("mutant", "removes", "noticed by", "seconds")
+    for outcome in outcomes:
+        table.add_row(outcome.name, outcome.removes, outcome.verdict, f"{outcome.seconds:.0f}")
+    console.print(table)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
+    survivors = [outcome.name for outcome in outcomes if not outcome.killer and not outcome.justified]
+    noticed = sum(bool(outcome.killer) for outcome in outcomes)
+    console.print(f"{len(outcomes)} mutants, {noticed} noticed, {len(survivors)} unjustified survivors: {survivors}")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
