@@ -69,10 +69,9 @@ def stream(device):
     stream.close()
 
 
-def compile_code(source, *name_expressions, **options):
+def compile_code(source, *name_expressions, target="ptx" if IS_SIMULATED else "cubin", **options):
     """Compiles for the driver under test. A simulated driver older than NVRTC is given its own PTX version: the kernels here
     use nothing newer."""
-    target = "ptx" if IS_SIMULATED else "cubin"
     code = Program(source, "c++", ProgramOptions(**options)).compile(target, name_expressions=name_expressions)
     if not IS_SIMULATED:
         return code

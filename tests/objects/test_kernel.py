@@ -1,6 +1,7 @@
 import pytest
 
-from ftcuda import Kernel, LaunchConfig
+import ftcuda
+from ftcuda import Kernel, LaunchConfig, launch
 from tests.conftest import IS_SIMULATED
 
 
@@ -42,3 +43,17 @@ def test_foreign_handles(saxpy, device):
         Kernel.from_handle(0)
     with pytest.raises(TypeError, match="get_kernel"):
         Kernel()
+
+
+@pytest.mark.skipif(
+    IS_SIMULATED and ftcuda.driver_info().version < "12.4", reason="this driver cannot tell a foreign kernel's parameters"
+)
+def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
+    """Sabotage: a kernel that tells the driver its own, smaller number takes the larger one from the other."""
+    one, other = (Kernel.from_handle(saxpy.handle, saxpy) for _ in range(2))
+    kibi = 1024
+    for kernel, size in ((one, 90), (other, 60), (one, 90)):
+        launch(stream, LaunchConfig(grid=1, block=1, shmem_size=size * kibi), kernel, 0, 0.0, 0, 0)
+    stream.sync()
+    saxpy.attributes.max_dynamic_shared_size_bytes = 1 * kibi
+    assert saxpy.attributes.max_dynamic_shared_size_bytes >= 90 * kibi

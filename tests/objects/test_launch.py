@@ -183,6 +183,25 @@ def test_cooperative_launch(device, stream, pinned):
     assert view[0] == 6
 
 
+def test_grid_groups(stream, pinned):
+    """Grid synchronisation as cooperative_groups.h does it: every block reads what the others wrote before."""
+    source = """#include <cooperative_groups.h>
+    extern "C" __global__ void rotate(unsigned* cells, unsigned rounds) {
+        auto grid = cooperative_groups::this_grid();
+        for (unsigned round = 0; round < rounds; ++round) {
+            unsigned next = cells[(blockIdx.x + 1) % gridDim.x];
+            grid.sync();
+            if (threadIdx.x == 0) cells[blockIdx.x] = next + 100;
+            grid.sync();
+        }
+    }"""
+    kernel = compile_code(source).get_kernel("rotate")
+    cells, view = pinned(np.arange(5, dtype=np.uint32))
+    launch(stream, LaunchConfig(grid=5, block=64, is_cooperative=True), kernel, cells, 3)
+    stream.sync()
+    assert list(view) == [303, 304, 300, 301, 302]
+
+
 def test_many_arguments(stream, pinned):
     """More than what fits on the stack."""
     count = 200

@@ -1,4 +1,7 @@
 import io
+import shutil
+import struct
+import subprocess
 
 import numpy as np
 import pytest
@@ -94,6 +97,66 @@ def test_malformed_images(image):
     for load in loaders:
         with pytest.raises((ValueError, CUDAError, KeyError)):
             load(image).get_kernel("k")
+
+
+def fatbin(*images):
+    """A fatbin of uncompressed images, each ``(kind, architecture, bytes)``; kind 1 is PTX, 2 is a cubin."""
+    entries = b""
+    for kind, arch, image in images:
+        payload = image + bytes(-len(image) % 8)
+        entries += struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 1, arch, 0, 0, 0x11, 0, 0) + payload
+    return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
+
+
+def test_fatbins(stream, pinned, device):
+    """The driver chooses the image for its device; the parameters are told by any uncompressed one."""
+    source = 'extern "C" __global__ void k(int* out, char a, double b) { *out = __CUDA_ARCH__ + a + (int)b; }'
+    arch = int(device.arch)
+    older = compile_code(source, target="ptx", arch="compute_75").code
+    own = compile_code(source, arch=f"compute_{arch}" if IS_SIMULATED else f"sm_{arch}").code
+    image = fatbin((1, 75, older), (1 if IS_SIMULATED else 2, arch, own))
+    kernel = ObjectCode.from_fatbin(image).get_kernel("k")
+    assert kernel.arguments_info == [(0, 8), (8, 1), (16, 8)]
+    host, view = pinned(np.zeros(1, np.int32))
+    launch(stream, LaunchConfig(grid=1, block=1), kernel, host, 3, 4.0)
+    stream.sync()
+    assert view[0] == 10 * arch + 7
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_fatbins_of_nvcc(stream, pinned, device, tmp_path, compress):
+    nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")
+    if nvcc is None or IS_SIMULATED:
+        pytest.skip(reason="needs nvcc and a GPU")
+    source = tmp_path / "k.cu"
+    source.write_text('extern "C" __global__ void k(int* out, char a, double b) { *out = a + (int)b; }')
+    command = [nvcc, "-fatbin", "-gencode", f"arch=compute_{device.arch},code=[sm_{device.arch},compute_{device.arch}]"]
+    command += ["-Xfatbin", "-compress-all"] if compress else ["-Xfatbin", "-compress=false"]
+    subprocess.run([*command, "-o", str(tmp_path / "k.fatbin"), str(source)], check=True)
+    kernel = ObjectCode.from_fatbin(tmp_path / "k.fatbin").get_kernel("k")
+    assert [size for _, size in kernel.arguments_info] == [8, 1, 8]
+    host, view = pinned(np.zeros(1, np.int32))
+    launch(stream, LaunchConfig(grid=1, block=1), kernel, host, 3, 4.0)
+    stream.sync()
+    assert view[0] == 7
+
+
+def test_images_that_are_cut_off():
+    cubin = Program('extern "C" __global__ void k() {}', "c++", {"arch": f"sm_{ftcuda.Device(0).arch}"}).compile("cubin").code
+    for load, image in ((ObjectCode.from_cubin, cubin), (ObjectCode.from_fatbin, fatbin((2, 90, cubin)))):
+        for length in (20, len(image) // 2, len(image) - 1):
+            with pytest.raises(ValueError, match="cut off"):
+                load(image[:length])
+
+
+@simulated_only
+def test_fatbins_that_the_simulated_driver_cannot_use(code):
+    text = code.code
+    compressed = bytearray(fatbin((1, 75, text)))
+    compressed[16 + 16 : 16 + 20] = struct.pack("<I", 5)
+    for image, words in ((bytes(compressed), "compressed"), (fatbin((2, 90, b"\x7fELF")), "no PTX"), (fatbin((1, 999, text)), "no PTX")):
+        with pytest.raises(CUDAError, match=words):
+            ObjectCode.from_fatbin(image).get_kernel("saxpy")
 
 
 def test_images_from_files(tmp_path, code):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ftcuda import ClosedError, LaunchConfig, launch
-from ftcuda.testing import together
+from ftcuda.testing import simulation, together
 from tests.conftest import simulated_only
 
 ROUNDS = 60
@@ -87,8 +87,6 @@ def test_closing_an_event_against_everything(device, stream):
 )
 def test_many_closers_destroy_once(device, make, entry):
     """Sabotage: with enter() as a plain fetch_add, handles are destroyed twice."""
-    from ftcuda.testing import simulation
-
     objects = [getattr(device, make)() for _ in range(ROUNDS)]
     before = simulation.calls(entry)
     together(8, lambda index: [thing.close() for thing in objects])
@@ -101,8 +99,6 @@ def test_many_closers_destroy_once(device, make, entry):
 def test_a_buffer_outlives_work_on_other_streams(device, code, plain):
     """Sabotage: without the use in begin_use() the free comes first, and the simulated driver sees it."""
     from ftcuda import SynchronousMemoryResource
-    from ftcuda.testing import simulation
-
     home, other = device.create_stream(), device.create_stream()
     resource = SynchronousMemoryResource(device) if plain else device.memory_resource
     buffer = resource.allocate(4, stream=home)
@@ -160,3 +156,20 @@ def test_a_view_and_a_close_never_both_win(pinned):
         assert closed is None or view is None or buffer.is_closed
         if view is not None:
             assert not buffer.is_closed or bytes(view) == bytes(4)
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="counts the live handles of the whole process")
+def test_a_long_lived_buffer_lets_finished_streams_go(device, stream):
+    """Sabotage: without forget_if_finished() each of these streams lives as long as the buffer."""
+    weights = device.allocate(64, stream=stream)
+    weights.fill(0, stream=stream)
+    stream.sync()
+    before = simulation.live()["stream"]
+    for _ in range(100):
+        passing = device.create_stream()
+        weights.fill(1, stream=passing)
+        passing.sync()
+        passing.close()
+    assert simulation.live()["stream"] <= before + 8
+    weights.close()

@@ -1,0 +1,231 @@
+"""Every driver call of every public operation fails in turn, at every occurrence.
+
+The exception names the call that failed; nothing leaks; afterwards the operation works, or says that its object is closed.
+"""
+
+import gc
+import warnings
+from types import SimpleNamespace
+
+import pytest
+
+import ftcuda
+from ftcuda import ClosedError, CUDAError, CUDAWarning, LaunchConfig, launch
+from ftcuda.testing import faults, simulation
+from tests.conftest import compile_code, live_handles, simulated_only
+
+pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="plans faults for the whole process")]
+
+UNKNOWN = 999  # a failure that does not end the context
+ONE = LaunchConfig(grid=1, block=1)
+SOURCE = """__device__ int variable;
+extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }"""
+
+# Calls that only make messages, or that a thread makes of its own state and cannot fail with valid arguments.
+NOT_FAILED = {"cuGetErrorName", "cuGetErrorString", "cuThreadExchangeStreamCaptureMode", "cuDriverGetVersion", "cuInit"}
+# What destroys: the driver keeps what it refused to destroy, and the failure comes out as a warning.
+DESTROYING = {
+    "cuStreamDestroy_v2",
+    "cuEventDestroy_v2",
+    "cuMemFree_v2",
+    "cuMemFreeAsync",
+    "cuMemFreeHost",
+    "cuMemPoolDestroy",
+    "cuModuleUnload",
+}
+NEED_POOLS = {"DeviceMemoryResource", "MemoryResource.trim", "MemoryResource.attributes"}
+
+
+class World:
+    """Fresh objects for one attempt, and all of them closed after it."""
+
+    def __init__(self, image):
+        self.device = ftcuda.Device(0)
+        self.stream, self.other = self.device.create_stream(), self.device.create_stream()
+        self.event, self.later = (self.stream.record(options={"timing_enabled": True}) for _ in range(2))
+        self.pool = self.device.memory_resource
+        self.plain, self.pinned = ftcuda.SynchronousMemoryResource(self.device), ftcuda.LegacyPinnedMemoryResource()
+        self.buffer, self.target = (self.device.allocate(64, stream=self.stream) for _ in range(2))
+        self.host = self.pinned.allocate(64)
+        self.bare = self.plain.allocate(64, stream=self.stream)
+        self.code = ftcuda.ObjectCode.from_ptx(image)
+        self.new_code = ftcuda.ObjectCode.from_ptx(image)
+        self.kernel = self.code.get_kernel("increment")
+        self.foreign = self.device.create_stream()
+        self.made = []
+        self.device.sync()
+
+    def keep(self, thing):
+        """Remembers a made object, to close it."""
+        self.made.append(thing)
+
+    def used_elsewhere(self):
+        """A buffer that another stream used."""
+        buffer = self.device.allocate(64, stream=self.stream)
+        self.other.wait(self.stream)
+        buffer.fill(1, stream=self.other)
+        return buffer
+
+    def close(self):
+        things = [
+            *self.made,
+            self.buffer,
+            self.target,
+            self.host,
+            self.bare,
+            self.event,
+            self.later,
+            self.stream,
+            self.other,
+            self.foreign,
+        ]
+        for thing in things:
+            if hasattr(thing, "close"):
+                thing.close()
+        self.__dict__.clear()
+        gc.collect()
+        for _ in range(2):  # what the first one frees runs until the second
+            ftcuda.Device(0).sync()
+
+
+def exclusive(world):
+    with world.stream.exclusive():
+        world.stream.record(world.event)
+
+
+OPERATIONS = {
+    "Device.create_stream": lambda w: w.keep(w.device.create_stream()),
+    "Device.create_event": lambda w: w.keep(w.device.create_event()),
+    "Device.allocate": lambda w: w.keep(w.device.allocate(64, stream=w.stream)),
+    "Device.sync": lambda w: w.device.sync(),
+    "Device.memory_info": lambda w: w.device.memory_info,
+    "Device.set_current": lambda w: w.device.set_current(),
+    "Device.default_stream": lambda w: w.device.default_stream.record(w.event),
+    "Stream.sync": lambda w: w.stream.sync(),
+    "Stream.is_done": lambda w: w.stream.is_done,
+    "Stream.record": lambda w: w.stream.record(w.event),
+    "Stream.record new": lambda w: w.keep(w.stream.record()),
+    "Stream.wait event": lambda w: w.other.wait(w.event),
+    "Stream.wait stream": lambda w: w.other.wait(w.stream),
+    "Stream.exclusive": exclusive,
+    "Stream.from_handle": lambda w: w.keep(ftcuda.Stream.from_handle(w.foreign.handle)),
+    "Stream.close": lambda w: w.other.close(),
+    "Event.sync": lambda w: w.event.sync(),
+    "Event.is_done": lambda w: w.event.is_done,
+    "Event.__sub__": lambda w: w.later - w.event,
+    "Event.close": lambda w: w.later.close(),
+    "Buffer.fill": lambda w: w.buffer.fill(1, stream=w.stream),
+    "Buffer.fill elsewhere": lambda w: w.buffer.fill(1, stream=w.other),
+    "Buffer.copy_to": lambda w: w.buffer.copy_to(w.target, stream=w.other),
+    "Buffer.copy_from": lambda w: w.buffer.copy_from(w.host, stream=w.stream),
+    "Buffer.close": lambda w: w.buffer.close(),
+    "Buffer.close in a stream": lambda w: w.buffer.close(w.other),
+    "Buffer.close after use elsewhere": lambda w: w.used_elsewhere().close(),
+    "Buffer.close plain": lambda w: w.bare.close(),
+    "Buffer.close pinned": lambda w: w.host.close(),
+    "SynchronousMemoryResource.allocate": lambda w: w.keep(w.plain.allocate(64, stream=w.stream)),
+    "LegacyPinnedMemoryResource.allocate": lambda w: w.keep(w.pinned.allocate(64)),
+    "ManagedMemoryResource.allocate": lambda w: w.keep(ftcuda.ManagedMemoryResource().allocate(64, stream=w.stream)),
+    "PinnedMemoryResource.allocate": lambda w: w.keep(ftcuda.PinnedMemoryResource().allocate(64, stream=w.stream)),
+    "DeviceMemoryResource": lambda w: w.keep(ftcuda.DeviceMemoryResource(w.device, {"max_size": 1 << 20})),
+    "MemoryResource.trim": lambda w: w.pool.trim(),
+    "MemoryResource.attributes": lambda w: w.pool.attributes.used_mem_current,
+    "ObjectCode.get_kernel": lambda w: w.new_code.get_kernel("increment"),
+    "ObjectCode.get_global": lambda w: w.keep(w.new_code.get_global("variable")),
+    "Kernel.attributes": lambda w: w.kernel.attributes.num_regs,
+    "Kernel.attributes set": lambda w: setattr(w.kernel.attributes, "preferred_shared_memory_carveout", 50),
+    "Kernel.occupancy": lambda w: w.kernel.occupancy.max_active_blocks_per_multiprocessor(32, 0),
+    "launch": lambda w: launch(w.stream, ONE, w.kernel, w.buffer),
+    "launch elsewhere": lambda w: launch(w.other, ONE, w.kernel, w.buffer),
+    "launch in a default stream": lambda w: launch(w.device.default_stream, ONE, w.kernel, w.buffer),
+    "launch with much shared memory": lambda w: launch(w.stream, LaunchConfig(grid=1, block=1, shmem_size=60_000), w.kernel, w.buffer),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def image():
+    """Also makes the context's own housekeeping stream, which comes with the first free that has to wait."""
+    buffer = ftcuda.SynchronousMemoryResource().allocate(64)
+    buffer = ftcuda.Device(0).allocate(64) if ftcuda.Device(0).features.memory_pools else buffer
+    with faults.failing("cuCtxGetCurrent", UNKNOWN), pytest.warns(CUDAWarning):
+        buffer.close()
+    ftcuda.Device(0).sync()
+    return compile_code(SOURCE).code
+
+
+def calls():
+    return {name: simulation.calls(name) for name in simulation.entries()}
+
+
+def attempt(operation, world):
+    """Returns what the operation raised, and what it or the calls after it warned of."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            OPERATIONS[operation](world)
+            error = None
+        except Exception as raised:
+            error = raised.with_traceback(None)
+    return error, [warning.message for warning in caught if isinstance(warning.message, CUDAWarning)]
+
+
+@pytest.fixture
+def nothing_left_behind():
+    """Instead of the one for all tests: what is left is compared here, after every attempt."""
+
+
+@pytest.mark.parametrize("operation", OPERATIONS)
+def test_each_call_fails_in_turn(operation, image):
+    device = ftcuda.Device(0)
+    if operation in NEED_POOLS and not device.features.memory_pools:
+        pytest.skip(reason="this driver profile has no memory pools")
+
+    def run(plan=None):
+        """One attempt: what it made of itself, and what is left after it."""
+        world = World(image)
+        seen = calls()
+        if plan is None:
+            error, warned = attempt(operation, world)
+            made = {name: count - seen[name] for name, count in calls().items() if count != seen[name]}
+            again = None
+        else:
+            with faults.failing(plan[0], UNKNOWN, nth=plan[1]) as fault:
+                error, warned = attempt(operation, world)
+                hit = fault.hits
+            made = {plan[0]: hit}
+            again, later = attempt(operation, world)
+            warned += later
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            world.close()
+        warned += [warning.message for warning in caught]
+        return SimpleNamespace(error=error, again=again, warned=warned, calls=made, live=live_handles())
+
+    run()
+    normal = run()
+    assert normal.error is None and not normal.warned
+    failed, expected = 0, normal.live
+    for entry, count in normal.calls.items():
+        if entry in NOT_FAILED:
+            continue
+        for nth in range(1, count + 1):
+            case = f"{operation}: {entry}, call {nth}"
+            result = run((entry, nth))
+            assert result.calls[entry] == 1, f"{case}: was not made"
+            failed += 1
+            leaked = {kind: result.live[kind] - expected[kind] for kind in expected}
+            leaked["event"] = (
+                0 if 0 <= leaked["event"] <= 2 and "Event" not in entry else leaked["event"]
+            )  # idle ones, kept for reuse
+            if entry in DESTROYING:
+                assert any(entry in str(warning) for warning in result.warned), f"{case}: nobody said so: {result}"
+                assert all(count in (0, 1) for count in leaked.values()), f"{case}: {leaked}"
+                expected = result.live
+            else:
+                told = isinstance(result.error, CUDAError) and result.error.entry_point == entry
+                told = told or any(entry in str(warning) for warning in result.warned)
+                assert told, f"{case}: raised {result.error!r}, warned {result.warned}"
+                assert not any(leaked.values()), f"{case}: leaked {leaked}"
+            assert result.again is None or isinstance(result.again, ClosedError), f"{case}: afterwards {result.again!r}"
+    print(f"{operation}: {failed} calls failed in turn")
+    simulation.clear_violations()
