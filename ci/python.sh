@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Finds or makes a CPython 3.13 and prints its path: `ci/python.sh t` the free-threaded one (default), `ci/python.sh gil` the
-# other. Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which
+# other, `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built. Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which
 # takes three minutes once. Touches nothing outside the cache, except for Debian packages that the build needs.
 set -euo pipefail
 
@@ -8,10 +8,13 @@ kind=${1:-t}
 case $kind in
 t) name=python3.13t; free_threaded=1; configure=(--disable-gil) ;;
 gil) name=python3.13; free_threaded=0; configure=() ;;
-*) echo "usage: ci/python.sh [t|gil]" >&2; exit 2 ;;
+tsan) name=python; free_threaded=1; configure=(--disable-gil --with-thread-sanitizer) ;;
+*) echo "usage: ci/python.sh [t|gil|tsan]" >&2; exit 2 ;;
 esac
 cache=${FTCUDA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ftcuda}
 prefix=$cache/python-3.13-$kind
+program=$prefix/bin/$name
+if [ "$kind" = tsan ]; then program=$prefix/python; fi  # stays in its build tree: installing compiles for minutes
 
 say() { echo "ci/python.sh: $*" >&2; }
 
@@ -26,17 +29,19 @@ assert bool(sysconfig.get_config_var('Py_GIL_DISABLED')) == bool($free_threaded)
 
 found() { echo "$1"; exit 0; }
 
-for candidate in "$(command -v $name || true)" "$prefix/bin/$name"; do
+for candidate in "$(command -v $name || true)" "$program"; do
+    if [ "$kind" = tsan ] && [ "$candidate" != "$program" ]; then continue; fi  # on PATH it would be any python
     if [ -n "$candidate" ] && [ -x "$candidate" ] && fits "$candidate"; then found "$candidate"; fi
 done
 
 mkdir -p "$cache"
 exec 9>"$cache/python-3.13-$kind.lock"
 flock 9  # another script may be making the same interpreter
-if [ -x "$prefix/bin/$name" ] && fits "$prefix/bin/$name"; then found "$prefix/bin/$name"; fi
+if [ -x "$program" ] && fits "$program"; then found "$program"; fi
 
-uv=$(command -v uv || true)
-if [ -z "$uv" ] && python3 -m venv "$cache/uv" >/dev/null 2>&1 && "$cache/uv/bin/pip" -q install uv >/dev/null 2>&1; then
+uv=
+if [ "$kind" != tsan ]; then uv=$(command -v uv || true); fi
+if [ -z "$uv" ] && [ "$kind" != tsan ] && python3 -m venv "$cache/uv" >/dev/null 2>&1 && "$cache/uv/bin/pip" -q install uv >/dev/null 2>&1; then
     uv=$cache/uv/bin/uv
 fi
 if [ -n "$uv" ]; then
@@ -93,7 +98,7 @@ say "building $(basename "$PWD") ($kind) on $(nproc) cores; log: $work/build.log
 staged=$work/staged
 build() {
     ./configure -q --prefix="$prefix" --with-ensurepip=install --without-static-libpython "${configure[@]}" &&
-        make -s -j"$(nproc)" && make -s DESTDIR="$staged" install
+        make -s -j"$(nproc)" && if [ "$kind" != tsan ]; then make -s DESTDIR="$staged" install; fi
 } >"$work/build.log" 2>&1
 build & pid=$!
 while kill -0 $pid 2>/dev/null; do
@@ -101,11 +106,20 @@ while kill -0 $pid 2>/dev/null; do
     if kill -0 $pid 2>/dev/null; then say "building for $SECONDS s"; fi
 done
 wait $pid || { say "the build failed; the end of its log:"; tail -n 20 "$work/build.log" >&2; exit 1; }
+if [ "$kind" = tsan ]; then
+    find . \( -name '*.o' -o -name '*.a' \) -delete
+    rm -rf "$prefix" Lib/test
+    mv "$PWD" "$prefix"
+    cd "$cache"
+    rm -rf "$work"
+    fits "$program" || { say "the interpreter with ThreadSanitizer does not run"; exit 1; }
+    found "$program"
+fi
 find "$staged" -name test -path '*/lib/python3.13*/test' -prune -exec rm -rf {} +
 find "$staged" -type f \( -name '*.so' -o -path '*/bin/python3.13*' \) -exec strip --strip-debug {} + 2>/dev/null || true
 rm -rf "$prefix"
 mv "$staged$prefix" "$prefix"
 cd "$cache"
 rm -rf "$work"
-fits "$prefix/bin/$name" || { say "the interpreter that was built lacks modules; are the -dev packages of libssl, zlib, libffi, liblzma and libsqlite3 there?"; exit 1; }
-found "$prefix/bin/$name"
+fits "$program" || { say "the interpreter that was built lacks modules; are the -dev packages of libssl, zlib, libffi, liblzma and libsqlite3 there?"; exit 1; }
+found "$program"

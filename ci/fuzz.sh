@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Fuzzes what takes bytes from outside with libFuzzer, under AddressSanitizer and UBSan: `ci/fuzz.sh [seconds for each]`. New
+# inputs go to build/fuzz; those worth keeping belong into tests/fuzz/corpus. (Arguments of launches: tests/fuzz/test_arguments.py.)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+seconds=${1:-20}
+if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
+    clang++ -x c++ -fsanitize=fuzzer - -o /dev/null 2>/dev/null; then
+    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
+    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends clang "libclang-rt-$(apt-cache show clang | sed -n 's/^Depends:.*clang-\([0-9]*\).*/\1/p' | head -n 1)-dev"; } >&2; then
+        echo "ci/fuzz.sh: clang++ with libFuzzer is missing; run: sudo apt-get install clang libclang-rt-14-dev" >&2
+        exit 1
+    fi
+fi
+
+fuzz() {
+    local name=$1 folder=build/fuzz/$1
+    shift
+    mkdir -p "$folder/found"
+    clang++ -std=c++17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -frounding-math -ffp-contract=off \
+        -Wno-unknown-warning-option -Wno-unsupported-floating-point-opt -pthread "tests/fuzz/${name}_fuzz.cpp" "$@" -o "$folder/fuzz"
+    echo "fuzzing $name for $seconds s"
+    "$folder/fuzz" -max_total_time="$seconds" -max_len=8192 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+        -artifact_prefix="$folder/" "$folder/found" "tests/fuzz/corpus/$name" 2>&1 | tee "$folder/log" | grep -E 'stat::number_of_executed_units|ERROR|SUMMARY|Test unit' || true
+    grep -q 'stat::number_of_executed_units' "$folder/log" && ! grep -q 'SUMMARY' "$folder/log"
+}
+
+fuzz image src/ftcuda/_core/image*.cpp
+fuzz ptx src/simdriver/ptx/*.cpp
+echo "fuzz: clean"
