@@ -30,7 +30,8 @@ export LD_LIBRARY_PATH=${nvrtc%/*}  # NVRTC finds its second library by its call
 report=$PWD/build/debug-thread/report
 rm -f "$report"*
 cat "$(dirname "$interpreter")/Tools/tsan/suppressions_free_threading.txt" ci/tsan-suppressions.txt >build/debug-thread/suppressions
-export TSAN_OPTIONS="exitcode=66 halt_on_error=0 log_path=$report suppressions=$PWD/build/debug-thread/suppressions"
+# Reports go to files, which decide at the end: a process is not failed by them, so that all of them are seen.
+export TSAN_OPTIONS="exitcode=0 halt_on_error=0 log_path=$report suppressions=$PWD/build/debug-thread/suppressions"
 echo "ThreadSanitizer on the extension"
 "$interpreter" -m pytest -q -s -p no:cacheprovider --timeout=300 --parallel-threads=4 --skip-thread-unsafe=True tests/objects tests/promise/test_close.py
 "$interpreter" -m stress --threads 4 --seeds 8 --in-process
