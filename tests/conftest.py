@@ -43,11 +43,13 @@ def nothing_left_behind(code):
 
     gc.collect()
     Device(0).sync()
+    Device(0).trim_staging()
     before = live_handles()
     simulation.clear_violations()
     yield
     gc.collect()
     Device(0).sync()  # also warns, and so fails, if a destructor failed
+    Device(0).trim_staging()
     assert simulation.violations() == []
     after = live_handles()
     after["event"] = min(after["event"], before["event"] + 64)  # idle events that a context keeps for its own use
@@ -124,6 +126,16 @@ def pinned():
 
     yield allocate
     made.clear()
+
+
+@pytest.fixture
+def held_clock():
+    """Stops the simulated device for a block. Tests that use it are not safe in threads of one process."""
+    if not IS_SIMULATED:
+        pytest.skip("stops the simulated device's clock")
+    from ftcuda.testing import simulation
+
+    return simulation.held_clock
 
 
 @pytest.fixture

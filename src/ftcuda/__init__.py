@@ -3,9 +3,18 @@
 Every public object may be shared by any number of threads. Importing the package touches no driver.
 """
 
+from ftcuda._objects.accounting import (
+    LimitingMemoryResource,
+    LiveAllocation,
+    MemoryStatistics,
+    StatisticsMemoryResource,
+    TrackingMemoryResource,
+)
 from ftcuda._objects.buffer import Buffer
 from ftcuda._objects.device import Device, driver_info
 from ftcuda._objects.event import Event
+from ftcuda._objects.external import ExternalMemoryResource
+from ftcuda._objects.host_device import HostDeviceBuffer
 from ftcuda._objects.kernel import Kernel
 from ftcuda._objects.launch import LaunchConfig, launch
 from ftcuda._objects.memory import (
@@ -26,6 +35,7 @@ from ftcuda._objects.options import (
 from ftcuda._objects.program import ObjectCode, Program, nvrtc_version
 from ftcuda._objects.program_options import ProgramOptions
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+from ftcuda._objects.view import StridedMemoryView
 from ftcuda.errors import (
     ClosedError,
     ContextPoisonedError,
@@ -54,13 +64,18 @@ __all__ = [
     "DriverNotFoundError",
     "Event",
     "EventOptions",
+    "ExternalMemoryResource",
     "ForkedProcessError",
+    "HostDeviceBuffer",
     "Kernel",
     "LaunchConfig",
     "LegacyPinnedMemoryResource",
+    "LimitingMemoryResource",
+    "LiveAllocation",
     "ManagedMemoryResource",
     "ManagedMemoryResourceOptions",
     "MemoryResource",
+    "MemoryStatistics",
     "NVRTCError",
     "NotSupportedError",
     "ObjectCode",
@@ -69,9 +84,12 @@ __all__ = [
     "PinnedMemoryResourceOptions",
     "Program",
     "ProgramOptions",
+    "StatisticsMemoryResource",
     "Stream",
     "StreamOptions",
+    "StridedMemoryView",
     "SynchronousMemoryResource",
+    "TrackingMemoryResource",
     "driver_info",
     "launch",
     "nvrtc_version",

@@ -1,7 +1,10 @@
 #include "buffer.hpp"
 
 #include "../_driver/table.hpp"
+#include "kept.hpp"
 #include "reclaim.hpp"
+
+#include <memory>
 
 namespace ftcuda::core {
 
@@ -63,10 +66,11 @@ Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* str
     return {};
 }
 
-Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held) {
+Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held, void* lender) {
     Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
     buffer->held_ = held;
+    buffer->lender_ = lender;
     return buffer;
 }
 
@@ -103,7 +107,7 @@ void Buffer::mark_use(Stream& stream) noexcept {
     const std::uint64_t id = stream.id();
     Use& use = uses_.take(stream, id);
     const Status status = record_use(stream, use);
-    use.stream_id.store(id, std::memory_order_release);
+    Uses::give(use, id);
     if (status.ok()) return;
     unordered_.store(true, std::memory_order_relaxed);
     if (status.reason() == Reason::driver) reclaim::post(status, "mark", "use of a buffer");
@@ -190,25 +194,59 @@ void Buffer::destroy() noexcept {
         }
         reclaim::post(status, "free", "buffer");
     }
+    if (lender_ != nullptr) give_back();
+    for (Charge* charge = charges_.exchange(nullptr, std::memory_order_acquire); charge != nullptr;) {
+        const std::unique_ptr<Charge> mine(charge);
+        mine->account->credit(bytes_);
+        charge = mine->next;
+    }
     uses_.clear();  // now, not with the memory of this object: a closed buffer must not keep streams
     if (resource_) resource_->leave();
 }
 
-Status Buffer::copy(Buffer& destination, Buffer& source, Stream& stream) noexcept {
-    const Submission submission(stream);
-    if (!submission.status().ok()) return submission.status();
-    if (const Status status = destination.begin_use(stream); !status.ok()) return status;
-    Status status = source.begin_use(stream);
-    if (status.ok()) {
-        const ContextScope scope(stream.context());
-        status = scope.status();
-        if (status.ok() && source.bytes_ != 0) {
-            status = stream.context().observe(
-                cu.cuMemcpyAsync(destination.pointer_, source.pointer_, source.bytes_, stream.cu_stream()));
+void Buffer::give_back() noexcept {
+    CUevent event = nullptr;
+    if (context_->may_destroy() && !uses_.is_empty()) {
+        const ContextScope scope(*context_);
+        const reclaim::RelaxedCapture relaxed;
+        CUstream stream = nullptr;
+        bool later = unordered_.load(std::memory_order_relaxed);
+        Status status = scope.status();
+        if (status.ok()) status = order_free(stream, later);
+        if (status.ok() && !later) status = context_->take_event(event);
+        if (status.ok() && !later) status = context_->observe(cu.cuEventRecord(event, stream));
+        if (later || !status.ok()) {
+            if (event != nullptr) context_->give_event(event);
+            context_->retire([context = context_, lender = lender_] { kept::keep(*context, nullptr, lender); });
+            return;
         }
-        source.end_use(stream);
     }
-    destination.end_use(stream);
+    kept::keep(*context_, event, lender_);  // also when the context has failed: no work uses the memory any more
+}
+
+Status Buffer::charge_to(Account& account) {
+    const Lease<Buffer> lease(*this);
+    if (!lease) return Reason::closed;
+    Charge* const charge = new Charge{Ref<Account>(account), charges_.load(std::memory_order_relaxed)};
+    while (!charges_.compare_exchange_weak(charge->next, charge, std::memory_order_release, std::memory_order_relaxed)) {
+    }
+    return {};
+}
+
+Status Buffer::order_before(Stream& consumer) {
+    const Lease<Buffer> lease(*this);
+    if (!lease) return Reason::closed;
+    const Submission submission(consumer);
+    if (!submission.status().ok()) return submission.status();
+    const std::uint64_t id = consumer.id();
+    Status status;
+    uses_.visit([&](Use& use) {
+        if (use.stream->id() == id || !status.ok()) return;
+        bool capturing = false;
+        if (use.event == nullptr) status = use.stream->is_capturing(capturing);
+        if (capturing) status = Reason::capturing;  // an event would make the consumer part of that capture
+        if (status.ok()) status = order_after(use, consumer.cu_stream());
+    });
     return status;
 }
 

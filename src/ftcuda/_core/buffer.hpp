@@ -1,6 +1,7 @@
 // A buffer: a range of memory, the stream it was allocated in, and the streams that use it.
 #pragma once
 
+#include "account.hpp"
 #include "lifetime.hpp"
 #include "memory.hpp"
 #include "uses.hpp"
@@ -14,7 +15,8 @@ public:
     static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
 
     // Memory that somebody else owns. `held`: closing waits for the submitted work, because the owner lets go then.
-    static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, bool held);
+    // `lender`, if not null, is kept after closing until the submitted work is done (kept.hpp): it frees the memory.
+    static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, bool held, void* lender);
 
     // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or managed.
     bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
@@ -51,7 +53,15 @@ public:
         if (Lifetime::last(lifetime_.leave(Lifetime::inner), Lifetime::inner)) destroy();
     }
 
-    static Status copy(Buffer& destination, Buffer& source, Stream& stream) noexcept;
+    // Counts the buffer in `account`, which has been charged with it, until it is freed.
+    Status charge_to(Account& account);
+
+    // Makes `consumer` wait for all work that was submitted with the buffer so far.
+    Status order_before(Stream& consumer);
+
+    // True for the first caller: who tells others that the buffer was closed.
+    bool announce_close() noexcept { return !announced_.exchange(true, std::memory_order_relaxed); }
+
     // `width` bytes (1, 2 or 4) of `value`, repeated; the size is a multiple of it.
     Status fill(std::uint32_t value, unsigned width, Stream& stream) noexcept;
 
@@ -67,6 +77,12 @@ private:
     Status order_free(abi::CUstream& stream, bool& later);
     Status wait_for_uses(bool& later) noexcept;
     void destroy() noexcept;
+    void give_back() noexcept;
+
+    struct Charge {
+        Ref<Account> account;
+        Charge* next;
+    };
 
     // Constant after construction.
     Context* const context_;
@@ -76,6 +92,7 @@ private:
     std::uint64_t home_id_ = 0;     // 0: no home
     bool any_device_ = false;
     bool held_ = false;
+    void* lender_ = nullptr;
 
     // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it.
     alignas(64) Lifetime lifetime_;
@@ -84,6 +101,10 @@ private:
     std::atomic<std::uint64_t> free_in_{0};
     // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.
     std::atomic<bool> unordered_{false};
+    // Relaxed: it guards no data.
+    std::atomic<bool> announced_{false};
+    // A list, pushed with release while a lease is held; taken with acquire by the one who destroys.
+    std::atomic<Charge*> charges_{nullptr};
 };
 
 }  // namespace ftcuda::core

@@ -3,7 +3,10 @@
 #include "../_driver/table.hpp"
 #include "process.hpp"
 #include "reclaim.hpp"
+#include "staging.hpp"
 #include "stream.hpp"
+
+#include <memory>
 
 namespace ftcuda::core {
 
@@ -94,6 +97,24 @@ Status Context::housekeeping_stream(CUstream& stream) {
         return {};
     }
     return observe(cu.cuStreamDestroy_v2(mine));
+}
+
+Staging& Context::staging() {
+    Staging* staging = staging_.load(std::memory_order_acquire);
+    if (staging != nullptr) return *staging;
+    auto mine = std::make_unique<Staging>(*this);
+    FTCUDA_SCHEDULE_POINT("publish the staging memory");
+    if (staging_.compare_exchange_strong(staging, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        staging = mine.release();  // kept for as long as the context, which is for ever
+    }
+    return *staging;
+}
+
+Status Context::trim_staging() {
+    const ContextScope scope(*this);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    return staging().trim();
 }
 
 Status Context::memory_info(std::size_t& free, std::size_t& total) {

@@ -11,6 +11,7 @@
 
 namespace ftcuda::core {
 
+class Staging;
 class Stream;
 
 class Context {
@@ -45,6 +46,10 @@ public:
     // `token` is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
     Status default_stream(abi::CUstream token, Stream*& stream);
 
+    // Pinned memory for copies of pageable memory.
+    Staging& staging();
+    Status trim_staging();
+
     // A stream of our own, for frees that have no other stream to be ordered in.
     Status housekeeping_stream(abi::CUstream& stream);
 
@@ -73,6 +78,7 @@ private:
     std::atomic<Stream*> legacy_stream_{nullptr};
     std::atomic<Stream*> per_thread_stream_{nullptr};
     std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
+    std::atomic<Staging*> staging_{nullptr};
 
     Mutex events_mutex_{Rank::event_pool};
     std::vector<abi::CUevent> idle_events_ GUARDED_BY(events_mutex_);

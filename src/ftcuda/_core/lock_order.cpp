@@ -14,7 +14,8 @@ namespace ftcuda::core::lock_order {
 
 namespace {
 
-constexpr std::array<const char*, 6> names = {"module", "allowance", "exclusive_section", "event_pool", "retired", "mailbox"};
+constexpr std::array<const char*, 9> names = {
+    "module", "allowance", "exclusive_section", "kept", "staging", "event_pool", "retired", "account", "mailbox"};
 
 // Where a lock was taken.
 struct Stack {

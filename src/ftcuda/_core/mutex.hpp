@@ -15,8 +15,11 @@ enum class Rank : unsigned char {
     module,             // which devices a module is loaded on, or being loaded on
     allowance,          // what the driver was told about kernels' dynamic shared memory
     exclusive_section,  // who holds a stream's exclusive section
+    kept,               // objects of the caller's that wait for work
+    staging,            // chunks for copies of pageable memory
     event_pool,         // idle events of a context
     retired,            // what is freed at the next synchronisation of a context
+    account,            // what was allocated through a counting or limiting resource
     mailbox,            // failures of destructors
 };
 

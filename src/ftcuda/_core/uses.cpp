@@ -3,6 +3,7 @@
 #include "../_driver/schedule.hpp"
 
 #include <memory>
+#include <thread>
 
 namespace ftcuda::core {
 
@@ -25,7 +26,7 @@ Uses::~Uses() {
 }
 
 void Uses::add(Stream& stream, std::uint64_t id) {
-    if (!has(id)) take_new(stream).stream_id.store(id, std::memory_order_release);
+    if (!has(id)) give(take_new(stream), id);
 }
 
 Use& Uses::take(Stream& stream, std::uint64_t id) {
@@ -81,7 +82,30 @@ void Uses::forget_if_finished(Use& use) noexcept {
         use.stream = nullptr;
         id = 0;
     }
+    give(use, id);
+}
+
+void Uses::give(Use& use, std::uint64_t id) noexcept {
     use.stream_id.store(id, std::memory_order_release);
+#ifdef FTCUDA_SCHEDULE_POINTS
+    driver::schedule::unpark(&use);
+#endif
+}
+
+std::uint64_t Uses::wait_and_take(Use& use) noexcept {
+    FTCUDA_SCHEDULE_POINT("visit a use");
+    for (;;) {
+        std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
+        if (id == 0) return 0;
+        if (id != Use::taken) {
+            if (use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return id;
+            continue;
+        }
+#ifdef FTCUDA_SCHEDULE_POINTS
+        if (driver::schedule::park(&use, "wait for a use")) continue;
+#endif
+        std::this_thread::yield();  // it is taken for one or two driver calls that do not wait
+    }
 }
 
 void Uses::grow() {

@@ -38,9 +38,30 @@ public:
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
     void add(Stream& stream, std::uint64_t id);
 
-    // Adds `stream` unless it is there, and takes its slot: the caller's until it stores `id` in it again. Other threads that
+    // Adds `stream` unless it is there, and takes its slot: the caller's until it gives it back with `id`. Other threads that
     // look for the stream meanwhile add it a second time.
     Use& take(Stream& stream, std::uint64_t id);
+    static void give(Use& use, std::uint64_t id) noexcept;
+
+    // Visits every use while others add to the set. Each one is the caller's meanwhile, and who takes it is waited for.
+    template <class Visitor>
+    void visit(Visitor visit) {
+        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
+            for (Use& use : block->uses) {
+                const std::uint64_t id = wait_and_take(use);
+                if (id == 0) continue;
+                visit(use);
+                give(use, id);
+            }
+        }
+    }
+
+    // For the one who destroys.
+    bool is_empty() noexcept {
+        bool empty = true;
+        for_each([&](Use&) { empty = false; });
+        return empty;
+    }
 
     template <class Visitor>
     void for_each(Visitor visit) {
@@ -61,6 +82,8 @@ private:
     // Takes the first slot that holds `id`; null if there is none.
     Use* take_if(std::uint64_t id) noexcept;
     Use& take_new(Stream& stream);
+    // The id that `use` had; 0 if it is free.
+    static std::uint64_t wait_and_take(Use& use) noexcept;
     void forget_if_finished(Use& use) noexcept;
     void grow();
 

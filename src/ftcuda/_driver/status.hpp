@@ -37,6 +37,7 @@ enum class Reason : std::uint8_t {
     forked,         // this process is a fork of the one that used the driver
     wrong_device,   // two objects of different devices in one call
     not_found,      // no such symbol
+    capturing,      // a stream is being captured
 };
 
 class [[nodiscard]] Status {

@@ -15,11 +15,17 @@ from libc.string cimport memcpy
 cimport core.buffer as buffers
 from core.kernel cimport ParameterKind
 from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.dlpack cimport CPU, CUDA
 from ftcuda._objects.kernel cimport Kernel, Slot
+from ftcuda._objects.stream cimport Stream
+from ftcuda._objects.view cimport StridedMemoryView, host_view, located, view_of_argument
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLong(object number) except? 0xffffffffffffffff
+
+cdef enum:
+    PAGEABLE_MEMORY_ACCESS = 88    # CUdevice_attribute
 
 KIND_NAMES = {
     ParameterKind.unknown: "a value",
@@ -106,15 +112,13 @@ cdef bint is_kind(const char* format, ParameterKind kind) noexcept:
 
 
 cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
-    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes."""
+    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not stored."""
     cdef Slot slot = kernel._slots[index]
     cdef Py_buffer view
     PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
     try:
         if view.ndim != 0 and not isinstance(value, bytes):
-            raise TypeError(
-                f"{place(kernel, index)} cannot be an array ({type(value).__name__}); copy it to a Buffer and pass that"
-            )
+            return 1
         if view.len != slot.size:
             raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
         if not isinstance(value, bytes) and not is_kind(view.format, slot.kind):
@@ -125,8 +129,38 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     return 0
 
 
+cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
+                                  buffers.Buffer** buffer):
+    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
+    cdef Slot slot = kernel._slots[index]
+    cdef StridedMemoryView view = view_of_argument(value, stream)
+    cdef int owner
+    if view is None and PyObject_CheckBuffer(value):
+        view = host_view(value)
+    if view is None:
+        raise TypeError(
+            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
+            "a numpy scalar, a ctypes value, or an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
+        )
+    if slot.size != 8 or slot.kind == ParameterKind.float64:
+        raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
+    owner = stream.on(NULL).context().device().ordinal()
+    view = located(view)
+    if view._device_type == CPU:
+        if not stream.on(NULL).context().device().attribute(PAGEABLE_MEMORY_ACCESS):
+            raise TypeError(
+                f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the device does "
+                "not reach; copy it to a Buffer and pass that"
+            )
+    elif view._device_type == CUDA and view.device_id != owner:
+        raise ValueError(f"{place(kernel, index)} is on device {view.device_id}, and the stream on device {owner}")
+    memcpy(block + slot.offset, &view._pointer, 8)
+    buffer[0] = view.core_buffer()
+    return view
+
+
 cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1:
-    """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null."""
+    """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null. 1 for what `pack_array` packs."""
     cdef object value = <object>argument
     cdef Slot slot = kernel._slots[index]
     cdef char* target = block + slot.offset
@@ -146,15 +180,14 @@ cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, 
         store_integer(kernel, index, int(value), target)
     elif PyComplex_CheckExact(value):
         store_complex(kernel, index, value, target)
+    elif type(value) is StridedMemoryView:
+        return 1
     elif PyObject_CheckBuffer(value):
-        store_scalar(kernel, index, value, target)
+        return store_scalar(kernel, index, value, target)
     elif isinstance(value, int):
         store_integer(kernel, index, int(value), target)
     elif isinstance(value, float):
         store_float(kernel, index, <double>value, target)
     else:
-        raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
-            "a numpy scalar or a ctypes value"
-        )
+        return 1
     return 0

@@ -13,4 +13,4 @@ cdef class Buffer:
     cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner)
 
 
-cdef Buffer allocate(MemoryResource resource, object size, object stream)
+cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported)

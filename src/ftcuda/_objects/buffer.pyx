@@ -3,20 +3,26 @@
 import gc
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
+from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 cimport core.buffer as core
 cimport core.memory as resources
 cimport core.stream as streams
+from core.copy cimport Place
+from core.copy cimport copy as copy_places
 from core.device cimport Context
 from core.lifetime cimport Ref
 from core.status cimport Status, describe
 from ftcuda._objects.device cimport Device, device_of
+from ftcuda._objects.kept cimport Loan
 from ftcuda._objects.memory cimport MemoryResource
+from ftcuda._objects.memory cimport allocate_from as allocate_through
 from ftcuda._objects.raising cimport deliver_mail, raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
+from ftcuda._objects.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError, OutOfMemoryError
 
@@ -38,6 +44,9 @@ cdef class Buffer:
         if self._buffer != NULL:
             with nogil:
                 self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
+            if FREED and self._buffer.announce_close():
+                announce(FREED, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
+            with nogil:
                 self._buffer.release()
 
     @staticmethod
@@ -50,7 +59,7 @@ cdef class Buffer:
         return buffer
 
     @staticmethod
-    def from_handle(ptr, size, mr=None, owner=None):
+    def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
         """Wraps memory that other code allocated.
 
         Parameters
@@ -59,10 +68,13 @@ cdef class Buffer:
             Address.
         size : int
             Bytes.
-        mr : None
-            Handing the memory over to a resource is not supported.
+        mr : MemoryResource, optional
+            A resource written in Python, which allocated the memory: its ``deallocate(ptr, size, stream=...)`` is called once,
+            after the buffer was closed and the work submitted with it is done, from whichever thread comes by then.
         owner : object, optional
             Kept alive until the buffer is closed and work submitted with it is done.
+        stream : Stream, optional
+            What `deallocate` is given; None gives it the legacy default stream.
 
         Returns
         -------
@@ -70,12 +82,21 @@ cdef class Buffer:
 
         Thread safety: atomic.
         """
-        if mr is not None:
-            raise NotImplementedError("from_handle cannot hand memory over to a resource; keep its owner alive with owner=")
-        pointer = checked_size(ptr, "ptr")
+        cdef Ref[core.Buffer] made
+        cdef size_t pointer = checked_size(ptr, "ptr")
+        cdef size_t bytes = checked_size(size, "size")
+        if mr is not None and owner is not None:
+            raise ValueError("memory is freed by its resource or by its owner: give mr or owner, not both")
+        if mr is not None and not callable(getattr(mr, "deallocate", None)):
+            raise TypeError(f"mr must have a method deallocate, which {type(mr).__name__} has not")
         cdef Context* context = Device().context_of()
-        cdef Ref[core.Buffer] made = core.Buffer.wrap(context[0], pointer, checked_size(size, "size"), owner is not None)
-        return Buffer.adopt(made.detach(), None, owner)
+        if mr is None:
+            made = core.Buffer.wrap(context[0], pointer, bytes, owner is not None, NULL)
+        else:
+            loan = Loan(mr, ptr, size, LEGACY_DEFAULT_STREAM if stream is None else stream)
+            made = core.Buffer.wrap(context[0], pointer, bytes, False, <void*>loan)
+            Py_INCREF(loan)  # the core's, until release_done() takes it over
+        return Buffer.adopt(made.detach(), mr, owner)
 
     @property
     def handle(self):
@@ -154,6 +175,8 @@ cdef class Buffer:
             status = self._buffer.close(core_stream)
         if not status.ok():
             raise_status(status, "close", self)
+        if FREED and self._buffer.announce_close():
+            announce(FREED, self._buffer.pointer(), self._buffer.size(), self._memory_resource, stream)
         deliver_mail()
 
     def __enter__(self):
@@ -163,43 +186,61 @@ cdef class Buffer:
         self.close()
 
     def copy_to(self, dst=None, *, stream):
-        """Copies this buffer's bytes to another buffer of the same size.
+        """Copies this buffer's bytes to another buffer or array of the same number of bytes.
 
         Parameters
         ----------
-        dst : Buffer, optional
-            None allocates one from the same resource.
+        dst : Buffer, array or object with the buffer protocol, optional
+            Contiguous. None allocates a buffer from the same resource.
         stream : Stream
 
         Returns
         -------
-        Buffer
+        object
             `dst`.
 
-        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; to pageable memory of the host it goes
+        through pinned memory that ftcuda keeps, and the call returns when the bytes are there.
         """
         if dst is None:
             if self._memory_resource is None:
                 raise ValueError(f"cannot copy {self} to a new buffer: it came from no memory resource; give dst")
-            dst = self._memory_resource.allocate(self.size, stream=stream)
-        elif not isinstance(dst, Buffer):
-            raise TypeError(f"dst must be a Buffer, not {type(dst).__name__}")
-        copy(dst, self, stream)
+            dst = allocate_through(self._memory_resource, self.size, stream, self._memory_resource)
+        if isinstance(dst, Buffer):
+            copy(dst, self, stream)
+        else:
+            _exports.copy_bytes(_exports.end_of_copy(dst, self, "dst"), byte_view(self), self.size, as_stream(stream), False)
         return dst
 
     def copy_from(self, src, *, stream):
-        """Copies another buffer's bytes, of the same number, to this buffer.
+        """Copies the bytes of another buffer or array, of the same number, to this buffer.
 
         Parameters
         ----------
-        src : Buffer
+        src : Buffer, array or object with the buffer protocol
+            Contiguous.
         stream : Stream
 
-        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; pageable memory of the host is read before
+        the call returns, and goes through pinned memory that ftcuda keeps.
         """
-        if not isinstance(src, Buffer):
-            raise TypeError(f"src must be a Buffer, not {type(src).__name__}")
-        copy(self, src, stream)
+        if isinstance(src, Buffer):
+            copy(self, src, stream)
+        else:
+            _exports.copy_bytes(byte_view(self), _exports.end_of_copy(src, self, "src"), self.size, as_stream(stream), False)
+
+    def __dlpack_device__(self):
+        """Type and id of the device, for DLPack consumers. Thread safety: atomic."""
+        return byte_view(self).__dlpack_device__()
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Exports the bytes, as int8, by DLPack. See `StridedMemoryView.__dlpack__`. Thread safety: atomic."""
+        return byte_view(self).__dlpack__(stream=stream, max_version=max_version, dl_device=dl_device, copy=copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        """The bytes, as int8, by CUDA Array Interface v3. It keeps nothing alive. Thread safety: atomic."""
+        return byte_view(self).__cuda_array_interface__
 
     def fill(self, value, *, stream):
         """Fills the memory with a repeated pattern.
@@ -277,7 +318,8 @@ cdef class Buffer:
         return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
 
 
-cdef object checked_size(object value, str name):
+def checked_size(value, str name):
+    """`value` as an int that may be a number of bytes."""
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         raise TypeError(f"{name} must be an int, not {type(value).__name__}")
     number = value.__index__()
@@ -286,12 +328,12 @@ cdef object checked_size(object value, str name):
     return number
 
 
-def allocate_from(MemoryResource resource not None, size, stream):
+def allocate_from(MemoryResource resource not None, size, stream, reported):
     """Behind `MemoryResource.allocate`."""
-    return allocate(resource, size, stream)
+    return allocate(resource, size, stream, reported)
 
 
-cdef Buffer allocate(MemoryResource resource, object size, object stream):
+cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported):
     cdef size_t wanted = checked_size(size, "size")
     cdef Ref[core.Buffer] made
     cdef Status status
@@ -321,7 +363,10 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream):
             raise out_of_memory(resource, wanted, status)
     if not status.ok():
         raise_status(status, "allocate", f"{wanted} bytes from {resource}")
-    return Buffer.adopt(made.detach(), resource, None)
+    cdef Buffer buffer = Buffer.adopt(made.detach(), reported, None)
+    if ALLOCATED:
+        announce(ALLOCATED, buffer.handle, wanted, reported, stream)
+    return buffer
 
 
 cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):
@@ -344,8 +389,21 @@ cdef int copy(Buffer destination, Buffer source, object stream) except -1:
         raise ValueError(f"cannot copy {source} to {destination}: the sizes differ")
     cdef Stream copying_stream = as_stream(stream)
     cdef streams.Stream* core_stream = copying_stream.on(&destination._buffer.context())
+    cdef Place to, origin
+    to.pointer, to.buffer = destination._buffer.pointer(), destination._buffer
+    origin.pointer, origin.buffer = source._buffer.pointer(), source._buffer
     with nogil:
-        status = core.Buffer.copy(destination._buffer[0], source._buffer[0], core_stream[0])
+        status = copy_places(to, origin, source._buffer.size(), core_stream[0])
     if not status.ok():
         raise_status(status, "copy", f"{source} to {destination}")
     return 0
+
+
+def byte_view(Buffer buffer not None):
+    """The buffer as an array of int8, which is what cuda.core exports it as."""
+    return _view.StridedMemoryView.from_buffer(buffer, (buffer.size,), dtype="i1")
+
+
+# At the end: views need buffers, which need views only when they are exported or copied to arrays.
+import ftcuda._objects.exports as _exports  # noqa: E402
+import ftcuda._objects.view as _view  # noqa: E402

@@ -199,6 +199,20 @@ cdef class Device:
             raise_status(status, "ask for the memory of", self)
         return free, total
 
+    def trim_staging(self):
+        """Frees the pinned memory that is kept for copies of pageable memory, as far as no copy uses it.
+
+        At most 128 MiB, and 4 MiB for each thread that copies at the same moment, are kept otherwise.
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        cdef core.Context* context = self.context_of()
+        with nogil:
+            status = context.trim_staging()
+        if not status.ok():
+            raise_status(status, "free the staging memory of", self)
+
     def set_current(self):
         """Makes the device's context the calling thread's, for other libraries and for ``Device()``.
 

@@ -8,7 +8,8 @@ cimport core.buffer as buffers
 cimport core.launch as core
 cimport core.stream as streams
 from core.status cimport Status
-from ftcuda._objects.arguments cimport pack, wrong_count
+from ftcuda._objects.arguments cimport pack, pack_array, wrong_count
+from ftcuda._objects.kept cimport keep, release_done
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
@@ -125,8 +126,10 @@ def launch(stream, config, kernel, *kernel_args):
     kernel : Kernel
     *kernel_args
         One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-        ones too) or a ctypes value. A Python int for a float parameter becomes a float; everything else must fit in
-        kind and size.
+        ones too), a ctypes value, or an array: a `StridedMemoryView`, or an object with ``__dlpack__``,
+        ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int for a float
+        parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of an array's
+        producer, as its protocol says, and keeps the array until it is done.
 
     Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
     after this launch, or the launch raises `ClosedError`. Stream order: a submission.
@@ -167,8 +170,12 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
     cdef Py_ssize_t index
     cdef size_t buffer_count = 0
     cdef streams.Stream* target = stream.on(NULL)
+    cdef list foreign = None   # arrays of other libraries, which are kept until the work is done
     for index in range(kernel._slot_count):
-        pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count])
+        if pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count]):
+            view = pack_array(kernel, index, arguments[index], stream, block, &used[buffer_count])
+            if used[buffer_count] == NULL:
+                foreign = [view] if foreign is None else [*foreign, view]
         if used[buffer_count] != NULL:
             buffer_count += 1
         parameters[index] = block + kernel._slots[index].offset
@@ -176,4 +183,7 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
         status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, used, buffer_count)
     if not status.ok():
         raise_status(status, "launch", f"{kernel} in {stream}")
+    if foreign is not None:
+        keep(target, foreign)
+        release_done()
     return 0

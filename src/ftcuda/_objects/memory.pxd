@@ -6,3 +6,7 @@ cdef class MemoryResource:
     cdef object __weakref__
 
     cdef core.MemoryResource* opened(self) except NULL
+    cdef object allocate_for(self, object size, object stream, object reported)
+
+
+cdef object allocate_from(object resource, object size, object stream, object reported)

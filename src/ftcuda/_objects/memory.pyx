@@ -23,10 +23,16 @@ cdef class MemoryResource:
     """Where buffers come from. Constant, and shared by any number of threads.
 
     A resource with a pool may be closed: it allocates no more, and the pool goes when its last buffer has gone.
+
+    A resource may be written in Python: a subclass with ``allocate(size, *, stream=None)``, which returns
+    ``Buffer.from_handle(address, size, mr=self)``, ``deallocate(ptr, size, *, stream)``, ``device_id``,
+    ``is_device_accessible`` and ``is_host_accessible``. Both methods are called from any thread. See
+    docs/guide/allocators.md.
     """
 
     def __init__(self):
-        raise TypeError("MemoryResource is abstract: use one of its subclasses in ftcuda")
+        if type(self) is MemoryResource:
+            raise TypeError("MemoryResource is abstract: use one of its subclasses in ftcuda, or write one")
 
     def __dealloc__(self):
         if self._resource != NULL:
@@ -36,8 +42,14 @@ cdef class MemoryResource:
 
     cdef core.MemoryResource* opened(self) except NULL:
         if self._resource == NULL:
-            raise TypeError(f"{type(self).__name__} did not call the __init__ of its base class")
+            raise NotImplementedError(f"{type(self).__name__} has no allocator of ftcuda's behind it, and does not define this itself")
         return self._resource
+
+    cdef object allocate_for(self, object size, object stream, object reported):
+        """A buffer whose memory_resource is `reported`."""
+        if self._resource == NULL:
+            return checked_buffer(self, self.allocate(size, stream=stream), size)
+        return _buffer.allocate_from(self, size, stream, reported)
 
     def allocate(self, size, *, stream=None):
         """Allocates a buffer.
@@ -61,7 +73,8 @@ cdef class MemoryResource:
         OutOfMemoryError
             After unused memory was collected and the allocation tried once more.
         """
-        return _buffer.allocate_from(self, size, stream)
+        self.opened()
+        return self.allocate_for(size, stream, self)
 
     def close(self):
         """Refuses further allocations. Idempotent.
@@ -102,7 +115,7 @@ cdef class MemoryResource:
     @property
     def is_managed(self):
         """Whether the memory migrates between host and device. Thread safety: atomic."""
-        return self.opened().kind() == MemoryKind.managed
+        return self._resource != NULL and self._resource.kind() == MemoryKind.managed
 
     @property
     def is_stream_ordered(self):
@@ -139,7 +152,26 @@ cdef class MemoryResource:
             raise_status(status, "trim", self)
 
     def __repr__(self):
+        if self._resource == NULL:
+            return f"<{type(self).__name__}>"
         return f"<{type(self).__name__} of {self.device!r}{' closed' if self.is_closed else ''}>"
+
+
+cdef object allocate_from(object resource, object size, object stream, object reported):
+    """A buffer from any resource, one that only looks like one too."""
+    if isinstance(resource, MemoryResource):
+        return (<MemoryResource>resource).allocate_for(size, stream, reported)
+    return checked_buffer(resource, resource.allocate(size, stream=stream), size)
+
+
+cdef object checked_buffer(object resource, object allocated, object size):
+    """What a resource written in Python returned, if it is what was asked for."""
+    if not isinstance(allocated, _buffer.Buffer):
+        raise TypeError(f"{resource!r} must return a Buffer from allocate, not {type(allocated).__name__}")
+    if allocated.size != size:
+        allocated.close()
+        raise ValueError(f"{resource!r} was asked for {size} bytes and returned {allocated.size}")
+    return allocated
 
 
 cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t limit, bint default) except -1:

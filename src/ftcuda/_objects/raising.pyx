@@ -4,6 +4,7 @@ import warnings
 
 from core.reclaim cimport Notice, has_mail, take, take_dropped
 from core.status cimport Reason, Status, describe, error_name, error_text
+from ftcuda._objects.kept cimport release_done
 
 from ftcuda.errors import (
     CUDAError,
@@ -67,6 +68,8 @@ cdef int raise_status(Status status, str verb, object subject) except -1:
         raise ValueError(f"{attempt}: the objects in this call belong to different devices")
     if reason == Reason.not_found:
         raise KeyError(f"{attempt}: no such symbol in the image")
+    if reason == Reason.capturing:
+        raise CUDAError(f"{attempt}: a stream that takes part is being captured; end the capture first", 0, "", "")
     if reason == Reason.absent:
         since = version_text(describe(status.entry()).version)
         raise NotSupportedError(
@@ -92,9 +95,10 @@ STICKY = frozenset({214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
 cdef int deliver_mail() except -1:
-    """Issues a warning for each failure of a destructor since the last time."""
+    """What waits for a caller: objects whose work is done go, and failures of destructors since the last time become warnings."""
     cdef Notice notice
     cdef size_t dropped
+    release_done()
     if not has_mail():
         return 0
     while take(notice):

@@ -1,6 +1,7 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp cimport bool
 
+from core.account cimport Account
 from core.device cimport Context
 from core.lifetime cimport Ref
 from core.memory cimport MemoryResource
@@ -13,7 +14,7 @@ cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Status allocate(MemoryResource& resource, size_t bytes, Stream* stream, Ref[Buffer]& buffer) except +
         @staticmethod
-        Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, bool held) except +
+        Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, bool held, void* lender) except +
         uint64_t pointer()
         size_t size()
         Context& context()
@@ -23,6 +24,7 @@ cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
         void release()
         bool enter_view()
         void leave_view()
-        @staticmethod
-        Status copy(Buffer& destination, Buffer& source, Stream& stream)
+        Status charge_to(Account& account) except +
+        Status order_before(Stream& consumer) except +
+        bool announce_close()
         Status fill(uint32_t value, unsigned width, Stream& stream)

@@ -36,5 +36,6 @@ cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
         Device& device()
         Status usable()
         Status synchronize() except +
+        Status trim_staging() except +
         Status memory_info(size_t& free, size_t& total) except +
         Status priority_range(int& least, int& greatest) except +

@@ -13,6 +13,7 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
         forked
         wrong_device
         not_found
+        capturing
 
     cppclass EntryDescription:
         const char* symbol

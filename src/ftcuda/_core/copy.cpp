@@ -1,0 +1,199 @@
+#include "copy.hpp"
+
+#include "../_driver/table.hpp"
+#include "staging.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// A buffer's use by a submission; nothing for memory that the caller keeps alive.
+class PlaceUse {
+public:
+    PlaceUse(const Place& place, Stream& stream) noexcept : buffer_(place.buffer), stream_(stream) {
+        if (buffer_ != nullptr) status_ = buffer_->begin_use(stream);
+    }
+    ~PlaceUse() {
+        if (buffer_ != nullptr && status_.ok()) buffer_->end_use(stream_);
+    }
+    PlaceUse(const PlaceUse&) = delete;
+    PlaceUse& operator=(const PlaceUse&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Buffer* const buffer_;
+    Stream& stream_;
+    Status status_;
+};
+
+class ExclusiveSection {
+public:
+    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive()) {}
+    ~ExclusiveSection() {
+        if (status_.ok()) stream_.end_exclusive();
+    }
+    ExclusiveSection(const ExclusiveSection&) = delete;
+    ExclusiveSection& operator=(const ExclusiveSection&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Stream& stream_;
+    const Status status_;
+};
+
+// Copies a piece between the device and a chunk, and records the chunk's event behind it. On failure the chunk is given back.
+Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Staging::Chunk& chunk) {
+    Context& context = stream.context();
+    Status status = context.take_event(chunk.event);
+    if (!status.ok()) {
+        context.staging().give(chunk);
+        return status;
+    }
+    status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
+    const bool started = status.ok();
+    if (started) status = context.observe(cu.cuEventRecord(chunk.event, stream.cu_stream()));
+    if (status.ok()) return status;
+    context.give_event(chunk.event);
+    chunk.event = nullptr;
+    if (started) {  // the copy may still use the chunk, and nothing says until when
+        context.retire([&context, chunk] { context.staging().give(chunk); });
+    } else {
+        context.staging().give(chunk);
+    }
+    return status;
+}
+
+CUdeviceptr address(const Staging::Chunk& chunk) noexcept {
+    return reinterpret_cast<std::uintptr_t>(chunk.memory);
+}
+
+Status upload_piece(CUdeviceptr destination, const char* source, std::size_t bytes, Stream& stream) {
+    Staging& staging = stream.context().staging();
+    Staging::Chunk chunk;
+    if (const Status status = staging.take(chunk); !status.ok()) return status;
+    std::memcpy(chunk.memory, source, bytes);
+    if (const Status status = copy_piece(destination, address(chunk), bytes, stream, chunk); !status.ok()) return status;
+    staging.give(chunk);
+    return {};
+}
+
+struct Piece {
+    Staging::Chunk chunk;
+    char* destination;
+    std::size_t bytes;
+};
+
+Status begin_download(char* destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Piece& piece) {
+    piece = {{}, destination, bytes};
+    if (const Status status = stream.context().staging().take(piece.chunk); !status.ok()) return status;
+    return copy_piece(address(piece.chunk), source, bytes, stream, piece.chunk);
+}
+
+Status end_download(Piece& piece, Context& context) {
+    const Status status = context.observe(cu.cuEventSynchronize(piece.chunk.event));
+    if (status.ok()) {
+        std::memcpy(piece.destination, piece.chunk.memory, piece.bytes);
+        context.give_event(piece.chunk.event);
+        piece.chunk.event = nullptr;
+    }
+    context.staging().give(piece.chunk);
+    return status;
+}
+
+// Copies in pieces, of which two are on their way: while one is copied by the device, the host copies the other.
+Status download_pieces(char* destination, CUdeviceptr source, std::size_t bytes, Stream& stream) {
+    std::array<Piece, 2> pieces{};
+    std::size_t begun = 0, ended = 0;  // pieces
+    const std::size_t count = (bytes + Staging::chunk_bytes - 1) / Staging::chunk_bytes;
+    Status status;
+    while (ended < begun || (begun < count && status.ok())) {
+        if (begun < count && begun - ended < pieces.size() && status.ok()) {
+            const std::size_t offset = begun * Staging::chunk_bytes;
+            status = begin_download(destination + offset, source + offset, std::min(bytes - offset, Staging::chunk_bytes), stream,
+                                    pieces[begun % pieces.size()]);
+            if (status.ok()) ++begun;
+            continue;
+        }
+        const Status end = end_download(pieces[ended++ % pieces.size()], stream.context());
+        if (status.ok()) status = end;
+    }
+    return status;
+}
+
+// Around a copy of pageable memory: what a submission needs, and no capture, whose graph would use chunks that are others' by then.
+template <class Copy>
+Status with_place(const Place& place, Stream& stream, Copy copy) {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    const PlaceUse use(place, stream);
+    if (!use.status().ok()) return use.status();
+    const ContextScope scope(stream.context());
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    return capturing ? Status(Reason::capturing) : copy();
+}
+
+// Several pieces are one submission for other threads.
+template <class Copy>
+Status in_section(std::size_t bytes, Stream& stream, Copy copy) {
+    if (bytes <= Staging::chunk_bytes) return copy();
+    const ExclusiveSection section(stream);
+    return section.status().ok() ? copy() : section.status();
+}
+
+}  // namespace
+
+Status locate(Context& context, CUdeviceptr pointer, Location& location, int& ordinal) {
+    location = Location::unknown;
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    unsigned type = 0;
+    Status status = cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer);
+    if (status.is(CUDA_ERROR_INVALID_VALUE)) return {};  // an address that CUDA knows nothing of
+    if (!status.ok()) return context.observe(status);
+    unsigned char managed = 0;
+    status = context.observe(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer));
+    if (status.ok()) status = context.observe(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer));
+    location = managed != 0 ? Location::managed : type == CU_MEMORYTYPE_HOST ? Location::pinned : Location::device;
+    return status;
+}
+
+Status copy(Place destination, Place source, std::size_t bytes, Stream& stream) {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    const PlaceUse written(destination, stream);
+    if (!written.status().ok()) return written.status();
+    const PlaceUse read(source, stream);
+    if (!read.status().ok()) return read.status();
+    const ContextScope scope(stream.context());
+    if (!scope.status().ok() || bytes == 0) return scope.status();
+    return stream.context().observe(cu.cuMemcpyAsync(destination.pointer, source.pointer, bytes, stream.cu_stream()));
+}
+
+Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream) {
+    const auto copy_all = [&]() -> Status {
+        for (std::size_t done = 0; done < bytes; done += Staging::chunk_bytes) {
+            const std::size_t piece = std::min(bytes - done, Staging::chunk_bytes);
+            const Status status = upload_piece(destination.pointer + done, static_cast<const char*>(source) + done, piece, stream);
+            if (!status.ok()) return status;
+        }
+        return {};
+    };
+    return in_section(bytes, stream, [&] { return with_place(destination, stream, copy_all); });
+}
+
+Status download(void* destination, Place source, std::size_t bytes, Stream& stream) {
+    const auto copy_all = [&] { return download_pieces(static_cast<char*>(destination), source.pointer, bytes, stream); };
+    return in_section(bytes, stream, [&] { return with_place(source, stream, copy_all); });
+}
+
+}  // namespace ftcuda::core

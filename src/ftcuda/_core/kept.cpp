@@ -1,0 +1,87 @@
+#include "kept.hpp"
+
+#include "../_driver/table.hpp"
+#include "reclaim.hpp"
+
+#include <deque>
+
+namespace ftcuda::core::kept {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+struct Kept {
+    Context* context;
+    CUevent event;  // null: nothing to wait for
+    void* object;
+};
+
+// How many are asked after in one call: work that never ends must not make every call look at everything.
+constexpr std::size_t look_limit = 8;
+
+Mutex mutex{Rank::kept};
+std::deque<Kept>& waiting GUARDED_BY(mutex) = *new std::deque<Kept>;  // never destroyed: daemon threads outlive main()
+
+// How many wait. Relaxed: who sees an old number asks at its next call.
+std::atomic<std::size_t> count{0};
+
+Status record(Stream& stream, CUevent& event) {
+    const Lease<Stream> lease(stream);
+    if (!lease) return Reason::closed;
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return Reason::capturing;  // the event would become part of the graph
+    if (const Status status = context.take_event(event); !status.ok()) return status;
+    const Status status = context.observe(cu.cuEventRecord(event, stream.cu_stream()));
+    if (!status.ok()) context.give_event(event);
+    return status;
+}
+
+}  // namespace
+
+void keep(Stream& stream, void* object) {
+    CUevent event = nullptr;
+    Context& context = stream.context();
+    if (record(stream, event).ok()) {
+        keep(context, event, object);
+    } else {
+        context.retire([&context, object] { keep(context, nullptr, object); });
+    }
+}
+
+void keep(Context& context, CUevent event, void* object) {
+    const Lock lock(mutex);
+    waiting.push_back({&context, event, object});
+    count.fetch_add(1, std::memory_order_relaxed);
+}
+
+bool any() noexcept {
+    return count.load(std::memory_order_relaxed) != 0;
+}
+
+void* take_done() {
+    for (std::size_t looks = 0; looks < look_limit; ++looks) {
+        Kept oldest{};
+        {
+            const Lock lock(mutex);
+            if (waiting.empty()) return nullptr;
+            oldest = waiting.front();
+            waiting.pop_front();
+        }
+        if (oldest.event == nullptr || oldest.context->is_reached(oldest.event)) {
+            if (oldest.event != nullptr) oldest.context->give_event(oldest.event);
+            count.fetch_sub(1, std::memory_order_relaxed);
+            return oldest.object;
+        }
+        const Lock lock(mutex);
+        waiting.push_back(oldest);
+    }
+    return nullptr;
+}
+
+}  // namespace ftcuda::core::kept

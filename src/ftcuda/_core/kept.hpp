@@ -1,0 +1,22 @@
+// Objects of the caller's that must live until the work submitted with them is done: producers of arrays, and memory of the
+// caller's own allocators. The core knows them as addresses; whoever takes one back lets it go.
+#pragma once
+
+#include "stream.hpp"
+
+namespace ftcuda::core::kept {
+
+// Keeps `object` until what was submitted to `stream` so far is done; while the stream is captured, or when the driver will
+// not say, until the next synchronize() of the context.
+void keep(Stream& stream, void* object);
+
+// Keeps `object` until `event` is reached; takes the event over. A null event is reached.
+void keep(Context& context, abi::CUevent event, void* object);
+
+// True if something is kept. Cheap enough for every call that is not a launch.
+bool any() noexcept;
+
+// An object whose work is done, the caller's from now on; null when there is none.
+void* take_done();
+
+}  // namespace ftcuda::core::kept

@@ -1,0 +1,75 @@
+#include "staging.hpp"
+
+#include "../_driver/table.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+Status Staging::take(Chunk& chunk) {
+    bool full = false;
+    {
+        const Lock lock(mutex_);
+        full = made_ >= limit;
+        if (!idle_.empty()) {
+            chunk = idle_.front();
+            idle_.pop_front();
+        }
+    }
+    if (chunk.memory == nullptr) return make(chunk);
+    if (chunk.event == nullptr) return {};
+    if (!context_.is_reached(chunk.event)) {
+        if (!full) {
+            {
+                const Lock lock(mutex_);
+                idle_.push_front(chunk);
+            }
+            return make(chunk);
+        }
+        const Status status = context_.observe(cu.cuEventSynchronize(chunk.event));
+        if (!status.ok()) {
+            give(chunk);
+            return status;
+        }
+    }
+    context_.give_event(chunk.event);
+    chunk.event = nullptr;
+    return {};
+}
+
+Status Staging::make(Chunk& chunk) {
+    chunk = {};
+    const Status status = context_.observe(cu.cuMemHostAlloc(&chunk.memory, chunk_bytes, CU_MEMHOSTALLOC_PORTABLE));
+    if (!status.ok()) return status;
+    const Lock lock(mutex_);
+    ++made_;
+    return {};
+}
+
+Status Staging::trim() {
+    std::deque<Chunk> idle;
+    {
+        const Lock lock(mutex_);
+        idle.swap(idle_);
+    }
+    Status status;
+    for (Chunk& chunk : idle) {
+        if (!status.ok() || (chunk.event != nullptr && !context_.is_reached(chunk.event))) {
+            give(chunk);
+            continue;
+        }
+        if (chunk.event != nullptr) context_.give_event(chunk.event);
+        status = context_.observe(cu.cuMemFreeHost(chunk.memory));
+        const Lock lock(mutex_);
+        --made_;
+    }
+    return status;
+}
+
+void Staging::give(Chunk chunk) {
+    const Lock lock(mutex_);
+    idle_.push_back(chunk);
+}
+
+}  // namespace ftcuda::core

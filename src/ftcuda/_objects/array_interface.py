@@ -1,0 +1,121 @@
+"""What ``__array_interface__`` and ``__cuda_array_interface__`` say, checked.
+
+Source: numpy's array interface protocol, and the CUDA Array Interface v3 in numba's documentation.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+MAX_RANK = 64  # more than any array library has
+
+
+class ArrayInterface(NamedTuple):
+    """A checked interface. Strides are in elements, None for C-contiguous."""
+
+    pointer: int
+    readonly: bool
+    shape: tuple
+    strides: tuple | None
+    dtype: np.dtype
+    stream: int | None
+
+
+def parse(interface: object, name: str) -> ArrayInterface:
+    """Returns what the mapping `interface`, an object's attribute `name`, says.
+
+    Raises
+    ------
+    BufferError
+        It says something that is wrong or not supported.
+    """
+    if not isinstance(interface, dict):
+        raise BufferError(f"{name} must be a dict, not {type(interface).__name__}")
+    for key in ("shape", "typestr", "version"):
+        if key not in interface:
+            raise BufferError(f"{name} has no {key!r}")
+    if interface.get("mask") is not None:
+        raise BufferError(f"{name} has a mask, which kernels know nothing of: give the array and the mask as two arguments")
+    version = interface["version"]
+    if not is_int(version) or not 0 <= version <= 3:
+        raise BufferError(f"{name} is of version {version!r}; versions 0 to 3 are understood")
+    shape = ints(interface["shape"], "shape", name)
+    if min(shape, default=0) < 0:
+        raise BufferError(f"{name}: a shape cannot be negative, as in {shape}")
+    dtype = dtype_in(interface, name)
+    pointer, readonly = data_in(interface, name)
+    empty = 0 in shape
+    if pointer == 0 and not empty:
+        raise BufferError(f"{name}: the pointer is 0, and the shape {shape} is not empty")
+    strides = strides_in(interface, shape, dtype.itemsize, name)
+    return ArrayInterface(pointer, readonly, shape, strides, dtype, stream_in(interface, name))
+
+
+def is_int(value: object) -> bool:
+    """Whether `value` is an int, or a numpy one, and not a bool."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def ints(value: object, what: str, name: str) -> tuple:
+    """Returns `value` as a tuple of ints."""
+    if not isinstance(value, tuple | list) or not all(is_int(number) for number in value):
+        raise BufferError(f"{name}: {what} must be a tuple of ints, not {value!r}")
+    if len(value) > MAX_RANK:
+        raise BufferError(f"{name}: {len(value)} dimensions are more than {MAX_RANK}")
+    if any(not -(2**63) <= number < 2**63 for number in value):
+        raise BufferError(f"{name}: {what} {value!r} does not fit in 64 bits")
+    return tuple(int(number) for number in value)
+
+
+def dtype_in(interface: dict, name: str) -> np.dtype:
+    """Returns the element type; of a structure, when `descr` describes one."""
+    typestr = interface["typestr"]
+    if not isinstance(typestr, str):
+        raise BufferError(f"{name}: typestr must be a str, not {typestr!r}")
+    descr = interface.get("descr")
+    try:
+        dtype = np.dtype(typestr)
+        if descr is not None and dtype.kind == "V" and isinstance(descr, list) and descr != [("", typestr)]:
+            dtype = np.dtype([tuple(field) for field in descr])
+    except (TypeError, ValueError) as error:
+        raise BufferError(f"{name}: typestr {typestr!r} is no element type: {error}") from None
+    if dtype.hasobject or dtype.kind in "mMSU" or dtype.itemsize == 0:
+        raise BufferError(f"{name}: elements of typestr {typestr!r} mean nothing to a kernel")
+    if not dtype.isnative:
+        raise BufferError(f"{name}: typestr {typestr!r} is of the other byte order; copy it with astype first")
+    return dtype
+
+
+def data_in(interface: dict, name: str) -> tuple[int, bool]:
+    """Returns pointer and read-only flag."""
+    data = interface.get("data")
+    if not isinstance(data, tuple) or len(data) != 2 or not is_int(data[0]):
+        raise BufferError(f"{name}: data must be (pointer, read-only), not {data!r}")
+    if not 0 <= data[0] < 2**64:
+        raise BufferError(f"{name}: {data[0]} is no address")
+    return int(data[0]), bool(data[1])
+
+
+def strides_in(interface: dict, shape: tuple, itemsize: int, name: str) -> tuple | None:
+    """Returns strides in elements; None where they are missing or None, which means C-contiguous."""
+    strides = interface.get("strides")
+    if strides is None:
+        return None
+    strides = ints(strides, "strides", name)
+    if len(strides) != len(shape):
+        raise BufferError(f"{name}: {len(strides)} strides for {len(shape)} dimensions")
+    if any(stride % itemsize for stride in strides):
+        raise BufferError(f"{name}: strides {strides} are not multiples of the {itemsize} bytes of an element")
+    return tuple(stride // itemsize for stride in strides)
+
+
+def stream_in(interface: dict, name: str) -> int | None:
+    """Returns the producer's stream; None where nothing needs to be waited for."""
+    stream = interface.get("stream")
+    if stream is None:
+        return None
+    if not is_int(stream) or stream < 0:
+        raise BufferError(f"{name}: stream must be a handle, not {stream!r}")
+    if stream == 0:
+        raise BufferError(f"{name}: stream 0 does not say which default stream is meant: 1 is the legacy one, 2 the thread's")
+    return int(stream)

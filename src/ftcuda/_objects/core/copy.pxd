@@ -1,0 +1,24 @@
+from libc.stdint cimport uint64_t
+
+from core.buffer cimport Buffer
+from core.device cimport Context
+from core.status cimport Status
+from core.stream cimport Stream
+
+
+cdef extern from "_core/copy.hpp" namespace "ftcuda::core" nogil:
+    enum class Location:
+        unknown
+        device
+        pinned
+        managed
+
+    cppclass Place:
+        Place()
+        uint64_t pointer
+        Buffer* buffer
+
+    Status locate(Context& context, uint64_t pointer, Location& location, int& ordinal)
+    Status copy(Place destination, Place source, size_t bytes, Stream& stream) except +
+    Status upload(Place destination, const void* source, size_t bytes, Stream& stream) except +
+    Status download(void* destination, Place source, size_t bytes, Stream& stream) except +

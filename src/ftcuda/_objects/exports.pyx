@@ -1,0 +1,207 @@
+"""What a view gives to others: DLPack, CUDA Array Interface, copies."""
+
+import numpy as np
+from cpython.buffer cimport PyObject_CheckBuffer
+from libc.stdint cimport uint64_t
+
+cimport core.copy as core
+cimport core.stream as streams
+from core.copy cimport Place
+from core.device cimport Context
+from core.status cimport Status
+from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.dlpack cimport (
+    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
+)
+from ftcuda._objects.kept cimport keep
+from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.stream cimport Stream
+from ftcuda._objects.view cimport StridedMemoryView, buffer_view, host_view, located, view_of_argument
+
+from ftcuda._objects.elements import OPAQUE
+from ftcuda._objects.memory import LegacyPinnedMemoryResource
+from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda.errors import ClosedError
+
+
+cdef class Export:
+    """What an exported tensor keeps: the view, and a lease that forbids to close its buffer."""
+
+    cdef StridedMemoryView _view    # constant
+    cdef bint _entered              # constant
+
+    def __cinit__(self, StridedMemoryView view not None):
+        self._view = view
+        if view._buffer is not None:
+            with nogil:
+                self._entered = view._buffer._buffer.enter_view()
+            if not self._entered:
+                raise ClosedError(f"cannot export {view._buffer}: it is closed")
+
+    def __dealloc__(self):
+        if self._entered:
+            with nogil:
+                self._view._buffer._buffer.leave_view()
+
+
+def export_view(StridedMemoryView view not None, stream, max_version, dl_device, copy):
+    """Behind ``__dlpack__``."""
+    cdef DLDevice device
+    cdef DLDataType dtype
+    cdef uint64_t flags = READ_ONLY if view.readonly else 0
+    versioned = max_version is not None and max_version[0] >= 1
+    if view._code == OPAQUE:
+        raise BufferError(f"DLPack has no code for the elements of {view}")
+    if view.readonly and not versioned:
+        raise BufferError(f"{view} is read-only, which capsules without a version cannot say; ask with max_version=(1, 0)")
+    if copy or (dl_device is not None and tuple(dl_device) != view.__dlpack_device__()):
+        if copy is False:
+            raise BufferError(f"{view} is not on DLPack device {dl_device}, and the consumer forbids a copy")
+        view = copy_for_export(view, dl_device)
+        flags = IS_COPIED
+    else:
+        order_before(view, stream)
+    device.device_type, device.device_id = view.__dlpack_device__()
+    dtype.code, dtype.bits, dtype.lanes = view._code, view._bits, 1
+    return export(Export(view), versioned, <void*><size_t>view._pointer, device, dtype, view._shape, view.full_strides(), flags)
+
+
+cdef int order_before(StridedMemoryView view, object stream) except -1:
+    """Makes the consumer's `stream` (DLPack's meaning of it) wait for the work on the view's memory."""
+    cdef Stream consumer
+    if view._device_type == CPU:
+        if stream is not None and stream != -1:
+            raise BufferError(f"{view} is host memory: it has no stream")
+        return 0
+    if stream == -1:
+        return 0
+    if stream == 0:
+        raise BufferError("stream 0 does not say which default stream is meant: 1 is the legacy one, 2 the thread's")
+    consumer = LEGACY_DEFAULT_STREAM if stream is None else Stream.from_handle(stream)
+    wait_for_work(view, consumer)
+    if stream is None and view._is_host:
+        consumer.sync()  # a consumer that names no stream reads with the host
+    return 0
+
+
+cdef int wait_for_work(StridedMemoryView view, Stream consumer) except -1:
+    cdef streams.Stream* target
+    cdef Status status
+    if view._buffer is not None:
+        target = consumer.on(&view._buffer._buffer.context())
+        with nogil:
+            status = view._buffer._buffer.order_before(target[0])
+        if not status.ok():
+            raise_status(status, "export", view._buffer)
+    elif view._stream is not None and view._stream.handle != consumer.handle:
+        consumer.wait(view._stream)
+    return 0
+
+
+cdef StridedMemoryView copy_for_export(StridedMemoryView view, object dl_device):
+    """A copy of the elements where the consumer wants them: beside the original, or in host memory."""
+    cdef Buffer target
+    if dl_device is None or tuple(dl_device) == view.__dlpack_device__():
+        resource = None if view._buffer is None else view._buffer.memory_resource
+        if resource is None:
+            raise BufferError(f"cannot copy {view} for a consumer: its memory came from no resource of ftcuda's")
+    elif tuple(dl_device) in ((CPU, 0), (CUDA_HOST, 0)):
+        resource = LegacyPinnedMemoryResource()
+    else:
+        raise BufferError(f"cannot copy {view} to DLPack device {dl_device}; only to the host, which is (1, 0)")
+    stream = LEGACY_DEFAULT_STREAM if view._stream is None else view._stream
+    target = resource.allocate(view.elements() * view.itemsize_of(), stream=stream)
+    cdef StridedMemoryView made = buffer_view(target, view._shape, None, view.itemsize_of(), None, False)
+    made._code, made._bits, made._dtype = view._code, view._bits, view._dtype
+    wait_for_work(view, stream)
+    copy_views(made, view, stream, True)
+    if dl_device is not None and dl_device[0] == CPU:
+        made._device_type = CPU
+    return made
+
+
+def interface_of(StridedMemoryView view not None):
+    """Behind ``__cuda_array_interface__``."""
+    if view._device_type == CPU:
+        raise AttributeError(f"{view} is host memory, which has no __cuda_array_interface__")
+    dtype = np.dtype(f"V{view.itemsize_of()}") if view._code == OPAQUE and view._dtype is None else view.dtype
+    if dtype.kind == "V" and view._code != OPAQUE:
+        raise AttributeError(f"the CUDA Array Interface has no name for elements of {dtype}; DLPack has")
+    if view._buffer is not None and view._buffer.is_closed:
+        raise ClosedError(f"cannot export {view._buffer}: it is closed")
+    stream = None
+    if view._buffer is not None:
+        wait_for_work(view, LEGACY_DEFAULT_STREAM)  # the one stream that means the same to whoever reads this
+        stream = 1
+    elif view._stream is not None:
+        stream = view._stream.handle
+    found = {
+        "shape": view._shape,
+        "typestr": dtype.str,
+        "data": (view._pointer if view.elements() else 0, view.readonly),
+        "strides": None if view._strides is None else tuple([stride * view.itemsize_of() for stride in view._strides]),
+        "version": 3,
+        "stream": stream,
+    }
+    if dtype.fields is not None:
+        found["descr"] = dtype.descr
+    return found
+
+
+def end_of_copy(value, Buffer other not None, str name):
+    """A view of an array that is copied to or from all of the buffer `other`."""
+    cdef StridedMemoryView view = view_of_argument(value, None)
+    if view is None and PyObject_CheckBuffer(value):
+        view = host_view(value)
+    if view is None:
+        raise TypeError(f"{name} must be a Buffer, an array or have the buffer protocol, not {type(value).__name__}")
+    if not view.is_contiguous():
+        raise ValueError(f"cannot copy between {other} and {view}: it is not contiguous; numpy.ascontiguousarray makes it so")
+    if view.elements() * view.itemsize_of() != other._buffer.size():
+        raise ValueError(f"cannot copy between {other} and {view}: the sizes differ")
+    if name == "dst" and view.readonly:
+        raise ValueError(f"cannot copy to {view}: it is read-only")
+    return located(view)
+
+
+def copy_views(StridedMemoryView target not None, StridedMemoryView source not None, Stream stream not None, blocking):
+    """Behind the copies of views and buffers."""
+    cdef size_t bytes = source.elements() * source.itemsize_of()
+    if target.readonly:
+        raise ValueError(f"cannot copy to {target}: it is read-only")
+    if target._shape != source._shape or (target._code, target._bits) != (source._code, source._bits):
+        raise ValueError(f"cannot copy {source} to {target}: shape and element type must be the same")
+    if not target.is_contiguous() or not source.is_contiguous():
+        raise ValueError(f"cannot copy {source} to {target}: only contiguous views are copied")
+    copy_bytes(target, source, bytes, stream, blocking)
+
+
+def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not None, size_t bytes, Stream stream not None, blocking):
+    """Copies between two contiguous views of so many bytes."""
+    cdef Place destination = target.place()
+    cdef Place origin = source.place()
+    cdef Status status
+    cdef streams.Stream* submitted
+    cdef bint to_host = target._device_type == CPU
+    cdef bint from_host = source._device_type == CPU
+    if to_host and from_host:
+        raise ValueError(f"cannot copy {source} to {target}: both are host memory, which numpy copies")
+    cdef StridedMemoryView ours = target if target._buffer is not None else source
+    cdef Context* context = NULL
+    if ours._buffer is not None:
+        context = &ours._buffer._buffer.context()
+    submitted = stream.on(context)
+    with nogil:
+        if from_host:
+            status = core.upload(destination, <void*><size_t>origin.pointer, bytes, submitted[0])
+        elif to_host:
+            status = core.download(<void*><size_t>destination.pointer, origin, bytes, submitted[0])
+        else:
+            status = core.copy(destination, origin, bytes, submitted[0])
+    if not status.ok():
+        raise_status(status, "copy", f"{source} to {target}")
+    foreign = [view for view in (target, source) if (<StridedMemoryView>view)._buffer is None and (<StridedMemoryView>view)._device_type != CPU]
+    if foreign:
+        keep(submitted, foreign)
+    if blocking or (blocking is None and from_host):
+        stream.sync()

@@ -1,0 +1,100 @@
+"""Device memory and the pinned memory that feeds it."""
+
+from ftcuda._objects.buffer import Buffer
+from ftcuda._objects.device import Device
+from ftcuda._objects.memory import LegacyPinnedMemoryResource, MemoryResource
+
+
+class HostDeviceBuffer:
+    """A device buffer and pinned host memory of the same size, which are freed together after the work that uses them.
+
+    A context manager that closes at the end.
+
+    Parameters
+    ----------
+    size : int
+        Bytes of each.
+    stream : Stream, optional
+        The device memory may be used in this stream's order from here on.
+    device : Device or int, optional
+    device_resource, host_resource : MemoryResource, optional
+        Where the memory comes from: by default the device's resource, and pinned host memory.
+
+    Attributes
+    ----------
+    device_buffer, host_buffer : Buffer
+        The two; both may be used like any buffer. Thread safety: atomic.
+
+    Thread safety: atomic.
+    """
+
+    __slots__ = ("__weakref__", "device_buffer", "host_buffer")
+
+    def __init__(
+        self,
+        size: int,
+        *,
+        stream: object = None,
+        device: Device | int | None = None,
+        device_resource: MemoryResource | None = None,
+        host_resource: MemoryResource | None = None,
+    ) -> None:
+        if device_resource is None:
+            device_resource = Device(device).memory_resource
+        if host_resource is None:
+            host_resource = LegacyPinnedMemoryResource()
+        self.host_buffer: Buffer = host_resource.allocate(size, stream=stream)
+        if not self.host_buffer.is_host_accessible:
+            self.host_buffer.close()
+            raise ValueError(f"host_resource must give memory that the host reaches, which {host_resource} does not")
+        try:
+            self.device_buffer: Buffer = device_resource.allocate(size, stream=stream)
+        except BaseException:
+            self.host_buffer.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        """Bytes of each of the two. Thread safety: atomic."""
+        return self.device_buffer.size
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether :meth:`close` was called. Thread safety: atomic."""
+        return self.device_buffer.is_closed
+
+    def to_device(self, *, stream: object) -> Buffer:
+        """Copies host to device memory, and returns the device buffer.
+
+        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        """
+        return self.host_buffer.copy_to(self.device_buffer, stream=stream)
+
+    def to_host(self, *, stream: object) -> Buffer:
+        """Copies device to host memory, and returns the host buffer, which has the bytes once the stream has come so far.
+
+        Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
+        """
+        return self.device_buffer.copy_to(self.host_buffer, stream=stream)
+
+    def close(self, stream: object = None) -> None:
+        """Frees both after all work that was submitted with them. Idempotent.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        BufferError
+            While a view of the host memory or an export of either is out; what is not closed then can be closed later.
+        """
+        self.host_buffer.close(stream)  # first: a view of it, such as a numpy array, is what may forbid it
+        self.device_buffer.close(stream)
+
+    def __enter__(self) -> "HostDeviceBuffer":
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<HostDeviceBuffer {self.device_buffer} {self.host_buffer}>"

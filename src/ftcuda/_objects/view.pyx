@@ -1,0 +1,457 @@
+"""Views of arrays: what another library's array, or a buffer of ours, looks like to a kernel."""
+
+import numpy as np
+from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
+from libc.stdint cimport uint64_t
+
+cimport core.buffer as buffers
+cimport core.copy as core
+from core.copy cimport Location, Place
+from core.device cimport Context
+from core.status cimport Status
+from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.device cimport Device
+from ftcuda._objects.dlpack cimport (
+    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, take_over,
+)
+from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.stream cimport Stream, as_stream
+
+from ftcuda._objects.array_interface import MAX_RANK, parse
+from ftcuda._objects.elements import OPAQUE, dtype_of, element_of
+from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+
+
+cdef class StridedMemoryView:
+    """Pointer, shape, strides and type of an array, whoever made it. Constant, and shared by any number of threads.
+
+    A view keeps its producer alive, and so does a launch or copy with it until it is done. Take it in a launch as it is.
+
+    Parameters
+    ----------
+    obj : object
+        With ``__dlpack__`` (up to DLPack 1.x), else ``__cuda_array_interface__`` (v0 to v3), else the buffer protocol.
+    stream_ptr : int or Stream, optional
+        The stream in whose order the memory will be used: it is made to wait for the producer's work, as the protocols
+        demand. None and -1 establish no order.
+
+    Attributes
+    ----------
+    device_id : int
+        Ordinal of the device; -1 for memory that only the host reaches. Thread safety: atomic.
+    readonly : bool
+        Whether the producer forbids to write. Thread safety: atomic.
+    exporting_obj : object
+        The producer. Thread safety: atomic.
+
+    Raises
+    ------
+    BufferError
+        The object offers none of the protocols, or something that is not supported: a mask, another DLPack version, elements
+        of less than a byte.
+    """
+
+    def __cinit__(self):
+        self._shape = ()
+        self._code = OPAQUE
+
+    def __init__(self, obj=None, stream_ptr=None):
+        if self.exporting_obj is not None:
+            raise TypeError("a view is constant: make another one")
+        if obj is None:
+            raise TypeError("give an object: StridedMemoryView(obj, stream_ptr)")
+        self.take(any_view(obj, stream_of(stream_ptr)))
+
+    @staticmethod
+    def from_dlpack(obj, stream_ptr=None):
+        """A view of an object with ``__dlpack__``. See the class. Thread safety: atomic."""
+        return dlpack_view(obj, stream_of(stream_ptr))
+
+    @staticmethod
+    def from_cuda_array_interface(obj, stream_ptr=None):
+        """A view of an object with ``__cuda_array_interface__``. See the class. Thread safety: atomic."""
+        return cuda_interface_view(obj, stream_of(stream_ptr))
+
+    @staticmethod
+    def from_array_interface(obj):
+        """A view of host memory with ``__array_interface__``, such as a numpy array's. Thread safety: atomic."""
+        return host_interface_view(obj)
+
+    @staticmethod
+    def from_any_interface(obj, stream_ptr=None):
+        """A view by the first protocol the object has. See the class. Thread safety: atomic."""
+        return any_view(obj, stream_of(stream_ptr))
+
+    @staticmethod
+    def from_buffer(buffer, shape, strides=None, *, itemsize=None, dtype=None, is_readonly=False):
+        """A view of a buffer. No order is established; launches and copies keep the buffer as if they were given it.
+
+        Parameters
+        ----------
+        buffer : Buffer
+        shape : tuple of int
+        strides : tuple of int, optional
+            In elements, not bytes. None is C-contiguous.
+        itemsize : int, optional
+            Bytes of an element; from `dtype` if that is given.
+        dtype : numpy.dtype, optional
+        is_readonly : bool
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        ValueError
+            The elements do not all lie in the buffer.
+        """
+        return buffer_view(buffer, shape, strides, itemsize, dtype, is_readonly)
+
+    def view(self, layout=None, dtype=None):
+        """The same memory as elements of another type of the same size.
+
+        Parameters
+        ----------
+        layout : None
+            cuda.core's layouts are not supported: use `from_buffer`.
+        dtype : numpy.dtype
+
+        Thread safety: atomic.
+        """
+        if layout is not None:
+            raise NotImplementedError("layouts are not supported; use StridedMemoryView.from_buffer(buffer, shape, strides)")
+        new_dtype = self.dtype if dtype is None else np.dtype(dtype)
+        if 8 * new_dtype.itemsize != self._bits:
+            raise ValueError(f"cannot view elements of {self._bits // 8} bytes as {new_dtype}, which has {new_dtype.itemsize}")
+        cdef StridedMemoryView made = StridedMemoryView.__new__(StridedMemoryView)
+        made.take(self)
+        made._dtype = new_dtype
+        made._code, made._bits = element_of(new_dtype)
+        return made
+
+    cdef int take(self, StridedMemoryView other) except -1:
+        """Becomes the same as `other`; for a view that nobody else has yet."""
+        self._pointer, self._shape, self._strides = other._pointer, other._shape, other._strides
+        self._code, self._bits, self._dtype = other._code, other._bits, other._dtype
+        self._device_type, self.device_id, self._is_host = other._device_type, other.device_id, other._is_host
+        self.readonly, self.exporting_obj, self._stream = other.readonly, other.exporting_obj, other._stream
+        self._buffer, self._imported = other._buffer, other._imported
+        return 0
+
+    @property
+    def ptr(self):
+        """Address of the first element. Thread safety: atomic."""
+        return self._pointer
+
+    @property
+    def shape(self):
+        """Extents. Thread safety: atomic."""
+        return self._shape
+
+    @property
+    def strides(self):
+        """Strides in elements, not bytes; None if the producer says C-contiguous. Thread safety: atomic."""
+        return self._strides
+
+    @property
+    def size(self):
+        """Number of elements. Thread safety: atomic."""
+        return self.elements()
+
+    @property
+    def itemsize(self):
+        """Bytes of an element. Thread safety: atomic."""
+        return self.itemsize_of()
+
+    @property
+    def dtype(self):
+        """The elements' numpy dtype; ml_dtypes gives those of bfloat16 and of the 8-bit floats. Thread safety: atomic."""
+        return dtype_of(self._code, self._bits) if self._dtype is None else self._dtype
+
+    @property
+    def is_device_accessible(self):
+        """Whether kernels may touch the memory, as the producer says. Thread safety: atomic."""
+        return self._device_type != CPU
+
+    @property
+    def is_host_accessible(self):
+        """Whether the host may touch the memory, as the producer says. Thread safety: atomic."""
+        return self._is_host
+
+    cdef Py_ssize_t elements(self) noexcept:
+        cdef Py_ssize_t product = 1
+        for extent in self._shape:
+            product *= <Py_ssize_t>extent
+        return product
+
+    cdef size_t itemsize_of(self) noexcept:
+        return self._bits // 8
+
+    cdef buffers.Buffer* core_buffer(self) noexcept:
+        if self._buffer is None:
+            return NULL
+        return self._buffer._buffer
+
+    cdef Place place(self) noexcept:
+        cdef Place place
+        place.pointer = self._pointer
+        place.buffer = self.core_buffer()
+        return place
+
+    cdef tuple full_strides(self):
+        return contiguous_strides(self._shape) if self._strides is None else self._strides
+
+    cdef bint is_contiguous(self):
+        """Whether the elements lie in C order without gaps."""
+        if self._strides is None or self.elements() == 0:
+            return True
+        cdef Py_ssize_t expected = 1
+        for extent, stride in zip(reversed(self._shape), reversed(self._strides)):
+            if extent != 1 and stride != expected:
+                return False
+            expected *= <Py_ssize_t>extent
+        return True
+
+    def copy_from(self, other, stream, allocator=None, blocking=None):
+        """Copies the elements of another view of the same shape and type, both contiguous.
+
+        Parameters
+        ----------
+        other : StridedMemoryView
+        stream : Stream
+        allocator : None
+            Not needed: copies of pageable memory use pinned memory that ftcuda keeps.
+        blocking : bool, optional
+            Whether to wait for the copy; None waits if one side is pageable host memory.
+
+        Thread safety: atomic. Stream order: a submission.
+        """
+        if not isinstance(other, StridedMemoryView):
+            raise TypeError(f"other must be a StridedMemoryView, not {type(other).__name__}")
+        _exports.copy_views(self, other, as_stream(stream), blocking)
+
+    def copy_to(self, other, stream=None, allocator=None, blocking=None):
+        """Copies the elements to another view. See :meth:`copy_from`. Thread safety: atomic. Stream order: a submission."""
+        if not isinstance(other, StridedMemoryView):
+            raise TypeError(f"other must be a StridedMemoryView, not {type(other).__name__}")
+        _exports.copy_views(other, self, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream), blocking)
+
+    def __dlpack_device__(self):
+        """Type and id of the device, for DLPack consumers. Thread safety: atomic."""
+        return self._device_type, self.device_id if self._device_type == CUDA else 0
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        """Exports the memory to another library, by DLPack 1.x or, to consumers that name no version, as before 1.0.
+
+        Work that was submitted with the buffer so far comes before what the consumer submits to `stream`.
+
+        Thread safety: atomic. A buffer that is exported cannot be closed until the consumer lets go.
+        """
+        return _exports.export_view(self, stream, max_version, dl_device, copy)
+
+    @property
+    def __cuda_array_interface__(self):
+        """The memory by CUDA Array Interface v3. It keeps nothing alive. Thread safety: atomic."""
+        return _exports.interface_of(self)
+
+    def __getbuffer__(self, Py_buffer* exported, int flags):
+        if not self._is_host:
+            raise BufferError(f"cannot view {self}: it is device memory, which the host cannot touch")
+        PyObject_GetBuffer(np.from_dlpack(self), exported, flags)
+
+    def __repr__(self):
+        kind = {CPU: "host", CUDA: f"device {self.device_id}", CUDA_HOST: "pinned", CUDA_MANAGED: "managed"}[self._device_type]
+        return f"<StridedMemoryView {self._pointer:#x}, shape {self._shape}, {self._bits // 8}-byte elements, {kind}>"
+
+
+cdef tuple contiguous_strides(tuple shape):
+    strides = []
+    cdef object stride = 1
+    for extent in reversed(shape):
+        strides.append(stride)
+        stride *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
+cdef StridedMemoryView new_view(object exporter, Stream stream, tuple shape, tuple strides):
+    cdef StridedMemoryView made = StridedMemoryView.__new__(StridedMemoryView)
+    made.exporting_obj = exporter
+    made._stream = stream
+    made._shape = shape
+    made._strides = strides
+    return made
+
+
+cdef Stream stream_of(object stream):
+    """The consumer's stream; None where no order is wanted."""
+    if stream is None or isinstance(stream, Stream):
+        return stream
+    if isinstance(stream, int) and not isinstance(stream, bool):
+        return None if stream == -1 else Stream.from_handle(stream)
+    return as_stream(stream)
+
+
+cdef StridedMemoryView any_view(object value, Stream stream):
+    cdef StridedMemoryView found = view_of_argument(value, stream)
+    if found is None and PyObject_CheckBuffer(value):
+        found = host_view(value)
+    if found is None:
+        raise BufferError(
+            f"{type(value).__name__} has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol"
+        )
+    return found
+
+
+cdef StridedMemoryView view_of_argument(object value, Stream stream):
+    """A view of an array that is not host memory by the buffer protocol; None if `value` is no such thing."""
+    if isinstance(value, StridedMemoryView):
+        return value
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        return dlpack_view(value, stream)
+    if hasattr(value, "__cuda_array_interface__"):
+        return cuda_interface_view(value, stream)
+    return None
+
+
+cdef StridedMemoryView host_view(object value):
+    """A view of what has the buffer protocol."""
+    return host_interface_view(np.asarray(memoryview(value)), value)
+
+
+cdef StridedMemoryView host_interface_view(object value, object exporter=None):
+    found = parse(getattr(value, "__array_interface__", None), f"{type(value).__name__}.__array_interface__")
+    cdef StridedMemoryView made = new_view((value, exporter) if exporter is not None else value, None, found.shape, found.strides)
+    made._pointer, made.readonly = found.pointer, found.readonly
+    made._dtype = found.dtype
+    made._code, made._bits = element_of(found.dtype)
+    made._device_type, made.device_id, made._is_host = CPU, -1, True
+    return made
+
+
+cdef StridedMemoryView cuda_interface_view(object value, Stream stream):
+    found = parse(getattr(value, "__cuda_array_interface__", None), f"{type(value).__name__}.__cuda_array_interface__")
+    cdef StridedMemoryView made = new_view(value, stream, found.shape, found.strides)
+    made._pointer, made.readonly = found.pointer, found.readonly
+    made._dtype = found.dtype
+    made._code, made._bits = element_of(found.dtype)
+    find_memory(made)
+    if made._device_type == CPU:
+        raise BufferError(f"{type(value).__name__}.__cuda_array_interface__: CUDA knows no memory at {found.pointer:#x}")
+    if stream is not None and found.stream is not None and found.stream != stream.handle:
+        stream.wait(Stream.from_handle(found.stream))
+    return made
+
+
+cdef int find_memory(StridedMemoryView made) except -1:
+    """Asks the driver whose memory the pointer is; an address that it does not know is the host's."""
+    cdef Context* context = Device().context_of()
+    cdef Location location = Location.unknown
+    cdef int ordinal = 0
+    cdef Status status
+    cdef uint64_t pointer = made._pointer
+    if pointer == 0:  # an empty array
+        made._device_type, made.device_id = CUDA, context.device().ordinal()
+        return 0
+    with nogil:
+        status = core.locate(context[0], pointer, location, ordinal)
+    if not status.ok():
+        raise_status(status, "find the memory of", made.exporting_obj)
+    made._device_type = {Location.unknown: CPU, Location.device: CUDA, Location.pinned: CUDA_HOST,
+                         Location.managed: CUDA_MANAGED}[location]
+    made.device_id = -1 if made._device_type in (CPU, CUDA_HOST) else ordinal
+    made._is_host = made._device_type != CUDA
+    return 0
+
+
+cdef StridedMemoryView located(StridedMemoryView view):
+    """The view, which of host memory says whether that is pinned: only the driver knows it of another library's array."""
+    if view._device_type != CPU:
+        return view
+    cdef StridedMemoryView made = StridedMemoryView.__new__(StridedMemoryView)
+    made.take(view)
+    find_memory(made)
+    return made
+
+
+cdef StridedMemoryView dlpack_view(object value, Stream stream):
+    if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
+        raise BufferError(f"{type(value).__name__} has no __dlpack__ and __dlpack_device__")
+    device = value.__dlpack_device__()
+    if not isinstance(device, tuple) or len(device) != 2:
+        raise BufferError(f"{type(value).__name__}.__dlpack_device__ must return (type, id), not {device!r}")
+    on_device = device[0] in (CUDA, CUDA_MANAGED)
+    wanted = None if not on_device else -1 if stream is None else stream.handle
+    try:
+        capsule = value.__dlpack__(stream=wanted, max_version=(1, 1))
+    except TypeError:  # a producer from before DLPack 1.0
+        capsule = value.__dlpack__(stream=wanted)
+    cdef Imported imported = take_over(capsule)
+    cdef const DLTensor* tensor = imported.tensor()
+    check_tensor(tensor)
+    shape = tuple([tensor.shape[index] for index in range(tensor.ndim)])
+    strides = None if tensor.strides == NULL else tuple([tensor.strides[index] for index in range(tensor.ndim)])
+    cdef StridedMemoryView made = new_view(value, stream, shape, strides)
+    made._imported = imported
+    made._pointer = <uint64_t><size_t>tensor.data + tensor.byte_offset
+    made._code, made._bits = tensor.dtype.code, tensor.dtype.bits
+    made._device_type = tensor.device.device_type
+    made.device_id = tensor.device.device_id if made._device_type in (CUDA, CUDA_MANAGED) else -1
+    made._is_host = made._device_type != CUDA
+    made.readonly = imported.is_read_only()
+    return made
+
+
+cdef int check_tensor(const DLTensor* tensor) except -1:
+    if tensor.device.device_type not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
+        raise BufferError(f"DLPack device type {tensor.device.device_type} is neither host nor CUDA memory")
+    if not 0 <= tensor.ndim <= MAX_RANK:
+        raise BufferError(f"a DLPack tensor of {tensor.ndim} dimensions is not supported; at most {MAX_RANK}")
+    if tensor.dtype.lanes != 1:
+        raise BufferError(f"DLPack elements of {tensor.dtype.lanes} lanes are not supported; make the lanes a dimension")
+    if tensor.dtype.bits == 0 or tensor.dtype.bits % 8:
+        raise BufferError(f"DLPack elements of {tensor.dtype.bits} bits are not supported; only whole bytes")
+    if tensor.ndim != 0 and tensor.shape == NULL:
+        raise BufferError("the DLPack tensor has no shape")
+    empty = False
+    for index in range(tensor.ndim):
+        if tensor.shape[index] < 0:
+            raise BufferError(f"a DLPack shape cannot be negative, as {tensor.shape[index]} is")
+        empty = empty or tensor.shape[index] == 0
+    if tensor.data == NULL and not empty:
+        raise BufferError("the DLPack tensor has no data, and is not empty")
+    return 0
+
+
+cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly):
+    if dtype is not None:
+        dtype = np.dtype(dtype)
+        if itemsize is not None and itemsize != dtype.itemsize:
+            raise ValueError(f"itemsize {itemsize} is not that of {dtype}, {dtype.itemsize}")
+        itemsize = dtype.itemsize
+    if itemsize is None:
+        raise ValueError("give dtype or itemsize")
+    # The checks are those of an interface that says the same.
+    found = parse(
+        {"shape": shape, "typestr": f"|V{itemsize}", "version": 3, "data": (buffer.handle, is_readonly),
+         "strides": None if strides is None else tuple([stride * itemsize for stride in strides])},
+        "StridedMemoryView.from_buffer",
+    )
+    last = 0
+    for extent, stride in zip(found.shape, contiguous_strides(found.shape) if found.strides is None else found.strides):
+        if stride < 0:
+            raise ValueError(f"a view of a buffer begins at its first byte: strides cannot be negative, as in {strides}")
+        last += (extent - 1) * stride
+    if 0 not in found.shape and (last + 1) * itemsize > buffer.size:
+        raise ValueError(f"shape {shape} with strides {strides} takes {(last + 1) * itemsize} bytes, more than {buffer} has")
+    cdef StridedMemoryView made = new_view(buffer, None, found.shape, found.strides)
+    made._buffer = buffer
+    made._pointer, made.readonly = found.pointer, is_readonly
+    made._dtype = dtype
+    made._code, made._bits = (OPAQUE, 8 * itemsize) if dtype is None else element_of(dtype)
+    made._is_host = buffer.is_host_accessible
+    made._device_type = CUDA if not made._is_host else CUDA_MANAGED if buffer.is_managed else CUDA_HOST
+    made.device_id = buffer.device_id
+    return made
+
+
+# At the end: exports need the class, which needs them only when it is used.
+import ftcuda._objects.exports as _exports  # noqa: E402

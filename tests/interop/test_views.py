@@ -1,0 +1,347 @@
+"""Arrays in and out: DLPack, CUDA Array Interface, buffer protocol."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from ftcuda import Buffer, ClosedError, LaunchConfig, LegacyPinnedMemoryResource, StridedMemoryView, launch
+from ftcuda.testing import together
+
+COUNT = 96
+ONE_BLOCK = LaunchConfig(grid=1, block=COUNT)
+
+
+class Interface:
+    """An array of another library: only what the protocol demands."""
+
+    def __init__(self, buffer, shape=(COUNT,), typestr="<f4", **more):
+        self.buffer = buffer
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": typestr,
+            "data": (buffer.handle, False),
+            "version": 3,
+            **more,
+        }
+
+
+class Capsules:
+    """An array of another library by DLPack, which notes what it was asked for."""
+
+    def __init__(self, view, **replies):
+        self.view, self.asked = view, []
+        self.replies = replies
+
+    def __dlpack_device__(self):
+        return self.view.__dlpack_device__()
+
+    def __dlpack__(self, **keywords):
+        self.asked.append(keywords)
+        return self.view.__dlpack__(**keywords)
+
+
+class OldCapsules(Capsules):
+    """A producer from before DLPack 1.0."""
+
+    def __dlpack__(self, *, stream=None):
+        self.asked.append(stream)
+        return self.view.__dlpack__(stream=stream)
+
+
+@pytest.fixture
+def floats(device, stream):
+    """A device buffer of COUNT floats, 0, 1, 2 ..."""
+    buffer = device.allocate(4 * COUNT, stream=stream)
+    buffer.copy_from(np.arange(COUNT, dtype="f4"), stream=stream)
+    yield buffer
+    buffer.close(stream)
+
+
+@pytest.fixture
+def result(device, stream):
+    buffer = device.allocate(4 * COUNT, stream=stream)
+    yield buffer
+    buffer.close(stream)
+
+
+def read(buffer, stream, dtype="f4"):
+    host = np.empty(buffer.size // np.dtype(dtype).itemsize, dtype)
+    buffer.copy_to(host, stream=stream)
+    return host
+
+
+def doubled(scale, stream, source, target):
+    """What the kernel makes of `source` in the buffer `target`."""
+    launch(stream, ONE_BLOCK, scale, source, target, 2.0, COUNT)
+    return read(target, stream)
+
+
+@pytest.fixture(scope="module")
+def scale(interop_code):
+    return interop_code.get_kernel("scale")
+
+
+def test_an_interface_is_an_argument(scale, stream, floats, result):
+    stream.sync()
+    assert (doubled(scale, stream, Interface(floats), result) == 2 * np.arange(COUNT)).all()
+
+
+@pytest.mark.parametrize("strides", ["missing", None, (4,)])
+@pytest.mark.parametrize("version", [0, 1, 2, 3])
+def test_versions_and_strides(stream, floats, strides, version):
+    more = {} if strides == "missing" else {"strides": strides}
+    view = StridedMemoryView.from_cuda_array_interface(Interface(floats, version=version, **more), stream)
+    assert view.strides == (None if strides in ("missing", None) else (1,))
+    assert (view.ptr, view.shape, view.dtype, view.size) == (floats.handle, (COUNT,), np.dtype("f4"), COUNT)
+    assert view.is_device_accessible and not view.is_host_accessible and not view.readonly and view.device_id == 0
+
+
+def test_an_empty_interface_has_no_address(stream):
+    class Empty:
+        __cuda_array_interface__ = {"shape": (0, 4), "typestr": "<f8", "data": (0, False), "version": 3}
+
+    view = StridedMemoryView.from_cuda_array_interface(Empty(), -1)
+    assert view.ptr == 0 and view.size == 0 and view.shape == (0, 4)
+
+
+def test_read_only_is_honoured(stream, floats):
+    view = StridedMemoryView(Interface(floats, data=(floats.handle, True)), -1)
+    assert view.readonly and view.__cuda_array_interface__["data"] == (floats.handle, True)
+    with pytest.raises(BufferError, match="read-only"):
+        view.__dlpack__(stream=-1)
+    assert StridedMemoryView.from_dlpack(view, -1).readonly
+    with pytest.raises(ValueError, match="read-only"):
+        view.copy_from(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"), stream)
+
+
+@pytest.mark.parametrize("kind", [Capsules, OldCapsules])
+def test_a_dlpack_array_is_an_argument(scale, stream, floats, result, kind):
+    producer = kind(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"))
+    assert (doubled(scale, stream, producer, result) == 2 * np.arange(COUNT)).all()
+    asked = producer.asked[-1]
+    assert (asked["stream"] if isinstance(asked, dict) else asked) == stream.handle  # the producer puts itself before it
+    stream.sync()  # lets go of the producer, and with it of the lease that its capsule holds
+
+
+def test_dlpack_round_trip(stream, floats):
+    first = StridedMemoryView.from_buffer(floats, (8, 12), dtype="f4")
+    second = StridedMemoryView.from_dlpack(first, stream)
+    third = StridedMemoryView.from_dlpack(second, stream.handle)
+    for view in (second, third):
+        assert (view.ptr, view.shape, view.strides, view.dtype) == (floats.handle, (8, 12), (12, 1), np.dtype("f4"))
+    assert second.__dlpack_device__() == (2, 0)
+    with pytest.raises(BufferError, match="view of it is still exported"):
+        floats.close()
+    del first, second, third
+
+
+def test_an_unused_capsule_lets_go(floats, stream):
+    capsule = floats.__dlpack__(stream=-1, max_version=(1, 0))
+    assert "dltensor_versioned" in repr(capsule)
+    with pytest.raises(BufferError):
+        floats.close()
+    del capsule
+    assert "dltensor" in repr(floats.__dlpack__(stream=-1))
+    floats.close()
+    with pytest.raises(ClosedError):
+        floats.__dlpack__(stream=-1)
+
+
+def test_numpy_reads_pinned_memory_without_a_copy(stream):
+    with LegacyPinnedMemoryResource().allocate(64) as buffer:
+        array = np.from_dlpack(buffer)
+        assert array.dtype == np.int8 and array.ctypes.data == buffer.handle
+        direct = np.asarray(buffer)
+        direct[:] = 7
+        assert (array == 7).all() and direct.ctypes.data == buffer.handle
+        view = StridedMemoryView.from_buffer(buffer, (4, 4), (1, 4), dtype="f4")
+        transposed = np.asarray(view)
+        assert transposed.shape == (4, 4) and transposed.strides == (4, 16) and transposed.ctypes.data == buffer.handle
+        del array, direct, transposed, view
+
+
+def test_the_host_reads_after_the_device_has_written(scale, stream, floats):
+    """A consumer that names no stream reads with the host: the export waits."""
+    with LegacyPinnedMemoryResource().allocate(4 * COUNT) as pinned:
+        launch(stream, ONE_BLOCK, scale, floats, pinned, 3.0, COUNT)
+        array = np.from_dlpack(StridedMemoryView.from_buffer(pinned, (COUNT,), dtype="f4"))
+        assert (array == 3 * np.arange(COUNT)).all()
+        del array
+
+
+def test_a_pinned_array_is_an_argument_as_numpy_sees_it(scale, stream, floats):
+    with LegacyPinnedMemoryResource().allocate(4 * COUNT) as pinned:
+        array = np.frombuffer(pinned, "f4")
+        launch(stream, ONE_BLOCK, scale, floats, array, 2.0, COUNT)
+        stream.sync()
+        assert (array == 2 * np.arange(COUNT)).all()
+        del array
+
+
+def test_pageable_memory_is_no_argument_where_the_device_does_not_reach_it(scale, device, stream, floats):
+    array = np.zeros(COUNT, "f4")
+    if device.properties.pageable_memory_access:
+        launch(stream, ONE_BLOCK, scale, floats, array, 2.0, COUNT)
+        stream.sync()
+        assert (array == 2 * np.arange(COUNT)).all()
+        return
+    with pytest.raises(TypeError, match="pageable host memory"):
+        launch(stream, ONE_BLOCK, scale, floats, array, 2.0, COUNT)
+
+
+def test_a_copy_to_the_host_on_the_consumers_wish(stream, floats):
+    array = np.from_dlpack(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"), device="cpu")
+    assert (array == np.arange(COUNT)).all()
+    with pytest.raises(BufferError, match="forbids a copy"):
+        floats.__dlpack__(stream=-1, max_version=(1, 0), dl_device=(1, 0), copy=False)
+    copied = StridedMemoryView.from_dlpack(Copying(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4")), -1)
+    assert copied.ptr != floats.handle
+    del copied
+
+
+class Copying(Capsules):
+    def __dlpack__(self, **keywords):
+        return self.view.__dlpack__(**keywords, copy=True)
+
+
+def test_interfaces_go_out(stream, floats):
+    view = StridedMemoryView.from_buffer(floats, (4, 6), (12, 2), dtype="f4")
+    found = view.__cuda_array_interface__
+    assert found == {
+        "shape": (4, 6),
+        "typestr": "<f4",
+        "data": (floats.handle, False),
+        "strides": (48, 8),
+        "version": 3,
+        "stream": 1,
+    }
+    assert StridedMemoryView(Interface(floats), -1).__cuda_array_interface__["stream"] is None
+    assert StridedMemoryView(Interface(floats), stream).__cuda_array_interface__["stream"] == stream.handle
+    assert floats.__cuda_array_interface__["typestr"] == "|i1"
+
+
+def test_a_structure_keeps_its_fields(floats):
+    dtype = np.dtype([("x", "<f4"), ("y", "<i4")])
+    array = Interface(floats, (COUNT // 2,), "|V8", descr=dtype.descr)
+    view = StridedMemoryView(array, -1)
+    assert view.dtype == dtype and view.__cuda_array_interface__["descr"] == dtype.descr
+    with pytest.raises(BufferError, match="no code"):
+        view.__dlpack__(stream=-1)
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_producers_are_kept_until_the_work_is_done(scale, stream, floats, result, held_clock):
+    """The array dies with the last reference to it, while the launch that takes it has not begun."""
+    gone = []
+
+    class Array(Interface):
+        def __del__(self):
+            gone.append(self.buffer.handle)
+
+    stream.sync()
+    with held_clock():
+        launch(stream, ONE_BLOCK, scale, Array(floats), result, 2.0, COUNT)
+        result.copy_to(result_of(result), stream=stream)
+        assert not gone
+    stream.sync()
+    assert gone == [floats.handle]
+
+
+def result_of(buffer):
+    return Buffer.from_handle(buffer.handle, buffer.size)
+
+
+def test_streams_are_ordered(device, scale, stream, floats, result):
+    """The consumer's stream waits for the producer's: its kernel sees what the producer wrote."""
+    producer = device.create_stream()
+    for round in range(20):
+        floats.copy_from(np.full(COUNT, round, "f4"), stream=producer)
+        array = Interface(floats, stream=producer.handle)
+        assert (doubled(scale, stream, array, result) == 2 * round).all()
+        producer.wait(stream)
+    producer.close()
+
+
+def test_pageable_copies(device, stream):
+    """Sizes around that of the chunks, which copies go through in pieces."""
+    chunk = 4 << 20
+    for size in (0, 1, chunk - 1, chunk, chunk + 1, 3 * chunk + 17):
+        source = np.random.default_rng(size).integers(0, 256, size, "u1")
+        with device.allocate(size, stream=stream) as buffer:
+            buffer.copy_from(source, stream=stream)
+            target = bytearray(size)
+            buffer.copy_to(target, stream=stream)
+        assert target == source.tobytes()
+
+
+def test_pageable_copies_from_many_threads(device):
+    source = np.arange(1 << 20, dtype="u4")
+
+    def copy(index):
+        stream = device.create_stream()
+        with device.allocate(source.nbytes, stream=stream) as buffer:
+            mine = source + np.uint32(index)
+            buffer.copy_from(mine, stream=stream)
+            mine[:] = 0  # it has been read
+            target = np.empty_like(source)
+            buffer.copy_to(target, stream=stream)
+            assert (target == source + np.uint32(index)).all()
+        stream.close()
+
+    together(8, copy)
+
+
+def test_copies_between_views(stream, floats, result):
+    view = StridedMemoryView.from_buffer(floats, (8, 12), dtype="f4")
+    other = StridedMemoryView.from_buffer(result, (8, 12), dtype="f4")
+    other.copy_from(view, stream)
+    host = np.empty((8, 12), "f4")
+    other.copy_to(StridedMemoryView.from_array_interface(host), stream)
+    assert (host == np.arange(COUNT).reshape(8, 12)).all()
+    other.copy_from(StridedMemoryView.from_array_interface(np.ones((8, 12), "f4")), stream)
+    assert (read(result, stream) == 1).all()
+    for wrong in (
+        StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"),
+        StridedMemoryView.from_buffer(floats, (8, 12), dtype="i4"),
+        StridedMemoryView.from_buffer(floats, (8, 12), (1, 8), dtype="f4"),
+    ):
+        with pytest.raises(ValueError, match="cannot copy"):
+            other.copy_from(wrong, stream)
+
+
+def test_views_of_other_types(floats):
+    view = StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4")
+    assert view.view(dtype="i4").dtype == np.int32 and view.view().dtype == np.float32
+    with pytest.raises(ValueError, match="elements of 4 bytes"):
+        view.view(dtype="f8")
+    bare = StridedMemoryView.from_buffer(floats, (COUNT,), itemsize=4)
+    assert bare.itemsize == 4 and bare.view(dtype="f4").dtype == np.float32
+
+
+def test_ctypes_arrays_are_host_memory(device, stream):
+    array = (ctypes.c_float * 8)(*range(8))
+    with device.allocate(32, stream=stream) as buffer:
+        buffer.copy_from(array, stream=stream)
+        assert (read(buffer, stream) == np.arange(8)).all()
+
+
+def test_views_race_with_close(device, stream, scale):
+    """Exports and launches of a view beside the close of its buffer: done, or refused, never half."""
+
+    def race(index, view, buffer):
+        try:
+            if index == 0:
+                buffer.close(stream)
+            elif index == 1:
+                StridedMemoryView.from_dlpack(view, stream)
+            else:
+                launch(stream, ONE_BLOCK, scale, view, view, 1.0, COUNT)
+        except (ClosedError, BufferError):
+            pass
+
+    for _ in range(30):
+        buffer = device.allocate(4 * COUNT, stream=stream)
+        view = StridedMemoryView.from_buffer(buffer, (COUNT,), dtype="f4")
+        together(3, race, view, buffer)
+        buffer.close(stream)

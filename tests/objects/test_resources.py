@@ -1,0 +1,296 @@
+"""Resources around resources, resources written in Python, hooks, and buffers in pairs."""
+
+import gc
+import sys
+
+import numpy as np
+import pytest
+
+from ftcuda import (
+    Buffer,
+    DeviceMemoryResource,
+    ExternalMemoryResource,
+    HostDeviceBuffer,
+    LegacyPinnedMemoryResource,
+    LimitingMemoryResource,
+    MemoryResource,
+    OutOfMemoryError,
+    StatisticsMemoryResource,
+    SynchronousMemoryResource,
+    TrackingMemoryResource,
+)
+from ftcuda.memory import hooks
+from ftcuda.testing import together
+
+
+class PinnedAllocator(MemoryResource):
+    """A resource as a user writes one: host memory of its own, and notes of what it was told."""
+
+    is_device_accessible = True
+    is_host_accessible = True
+    device_id = -1
+
+    def __init__(self, give=lambda size: size, fail=False):
+        self.memory = LegacyPinnedMemoryResource()
+        self.live, self.freed = {}, []
+        self.give, self.fail = give, fail
+
+    def allocate(self, size, *, stream=None):
+        buffer = self.memory.allocate(max(size, 1))
+        self.live[buffer.handle] = buffer
+        return Buffer.from_handle(buffer.handle, self.give(size), mr=self, stream=stream)
+
+    def deallocate(self, ptr, size, *, stream):
+        self.freed.append((size, stream))
+        self.live.pop(ptr).close()
+        if self.fail:
+            raise RuntimeError("the allocator is unwell")
+
+
+@pytest.fixture
+def unraisable(monkeypatch):
+    seen = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda args: seen.append(str(args.exc_value)))
+    return seen
+
+
+def test_a_resource_in_python(device, stream, saxpy):
+    resource = PinnedAllocator()
+    with resource.allocate(64, stream=stream) as buffer:
+        assert buffer.memory_resource is resource and buffer.is_host_accessible and buffer.device_id == -1
+        np.frombuffer(buffer, "u1")[:] = 3
+        assert buffer.copy_to(stream=stream).memory_resource is resource
+    stream.sync()
+    gc.collect()
+    device.sync()
+    assert resource.freed == [(64, stream)] * 2 and not resource.live
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_memory_is_given_back_after_the_work(device, stream, held_clock):
+    resource = PinnedAllocator()
+    target = resource.allocate(64)
+    with held_clock():
+        target.fill(7, stream=stream)
+        target.close()
+        assert resource.freed == []
+    stream.sync()
+    assert [size for size, _ in resource.freed] == [64]
+
+
+@pytest.mark.thread_unsafe(reason="replaces sys.unraisablehook")
+def test_exceptions_of_an_allocator_are_contained(device, stream, unraisable):
+    resource = PinnedAllocator(fail=True)
+    resource.allocate(16, stream=stream).close()
+    device.sync()
+    assert unraisable == ["the allocator is unwell"]
+
+
+def test_wrong_sizes_are_refused(device, stream):
+    resource = PinnedAllocator(give=lambda size: size // 2)
+    for wrapped in (StatisticsMemoryResource(resource), TrackingMemoryResource(resource)):
+        with pytest.raises(ValueError, match="asked for 16 bytes and returned 8"):
+            wrapped.allocate(16, stream=stream)
+    device.sync()
+    assert not resource.live
+    assert StatisticsMemoryResource(resource).statistics.total_count == 0
+
+    class Wrong(PinnedAllocator):
+        def allocate(self, size, *, stream=None):
+            return size
+
+    with pytest.raises(TypeError, match="must return a Buffer"):
+        StatisticsMemoryResource(Wrong()).allocate(16, stream=stream)
+
+
+def test_what_a_resource_in_python_must_define():
+    class Bare(MemoryResource):
+        pass
+
+    for what in ("allocate", "device_id", "is_host_accessible", "handle"):
+        with pytest.raises(NotImplementedError, match="Bare"):
+            value = getattr(Bare(), what)
+            value(8)
+    with pytest.raises(TypeError, match="deallocate"):
+        Buffer.from_handle(4096, 8, mr=object())
+    with pytest.raises(ValueError, match="not both"):
+        Buffer.from_handle(4096, 8, mr=PinnedAllocator(), owner=object())
+
+
+def test_allocators_of_other_libraries(device, stream):
+    memory = LegacyPinnedMemoryResource()
+    given_back = []
+
+    class Block:
+        def __init__(self, size):
+            self.buffer = memory.allocate(size)
+            self.ptr = self.buffer.handle
+
+    by_object = ExternalMemoryResource(lambda size, _: Block(size), device_id=-1, is_host_accessible=True)
+    by_call = ExternalMemoryResource(
+        lambda size, _: Block(size), lambda block, size, _: given_back.append((block.ptr, size)), is_host_accessible=True
+    )
+    for resource in (by_object, by_call):
+        with resource.allocate(32, stream=stream) as buffer:
+            buffer.fill(1, stream=stream)
+            stream.sync()
+            assert bytes(memoryview(buffer)) == b"\1" * 32
+            handle = buffer.handle
+        device.sync()
+        assert resource.allocate(0).handle == 0
+    device.sync()
+    assert given_back == [(handle, 32)]
+    with pytest.raises(TypeError, match="must return an address"):
+        ExternalMemoryResource(lambda size, _: "here").allocate(8)
+    with pytest.raises(TypeError, match="must be callable"):
+        ExternalMemoryResource(7)
+
+
+def test_statistics(device, stream):
+    resource = StatisticsMemoryResource(device.memory_resource)
+    first = resource.allocate(100, stream=stream)
+    resource.allocate(50, stream=stream).close()
+    assert first.memory_resource is resource
+    assert resource.statistics == (100, 1, 150, 2, 150, 2)
+    first.close()
+    assert resource.statistics == (0, 0, 150, 2, 150, 2)
+    assert (resource.device, resource.device_id) == (device, device.device_id)
+    assert resource.is_stream_ordered == device.memory_resource.is_stream_ordered
+
+
+def test_the_limit_is_exact(device):
+    """Threads that allocate at once never get more than the limit together, and always as much as fits."""
+    resource = LimitingMemoryResource(StatisticsMemoryResource(SynchronousMemoryResource()), 4 * 64)
+
+    def work(index):
+        held, refused = [], 0
+        for _ in range(50):
+            try:
+                held.append(resource.allocate(64))
+            except OutOfMemoryError:
+                refused += 1
+            if len(held) == 2 or refused:
+                for buffer in held:
+                    buffer.close()
+                held.clear()
+        for buffer in held:
+            buffer.close()
+
+    together(6, work)
+    assert resource.upstream.statistics.peak_bytes <= 4 * 64
+    assert resource.statistics.current_bytes == 0 == resource.upstream.statistics.current_bytes
+    buffers = [resource.allocate(64) for _ in range(4)]
+    with pytest.raises(OutOfMemoryError, match="256 of the 256 that it allows"):
+        resource.allocate(1)
+    assert resource.allocation_limit == 256
+    for buffer in buffers:
+        buffer.close()
+
+
+def test_the_limit_collects_before_it_refuses():
+    resource = LimitingMemoryResource(SynchronousMemoryResource(), 64)
+
+    class Node:
+        pass
+
+    node = Node()
+    node.itself, node.buffer = node, resource.allocate(64)
+    del node
+    resource.allocate(64).close()
+
+
+def test_tracking(device, stream):
+    resource = TrackingMemoryResource(device.memory_resource)
+    first = resource.allocate(64, stream=stream)
+    second = resource.allocate(32, stream=stream)
+    assert [(live.buffer, live.size) for live in resource.live_allocations] == [(first, 64), (second, 32)]
+    assert any("test_tracking" in line.name for line in resource.live_allocations[0].stack)
+    second.close()
+    report = resource.report()
+    assert "1 buffers of 64 bytes" in report and "test_resources.py" in report
+    del first
+    assert resource.live_allocations == []
+
+
+def test_tracking_reports_at_exit(run_python):
+    said = run_python(
+        "import ftcuda\n"
+        "resource = ftcuda.TrackingMemoryResource(ftcuda.SynchronousMemoryResource(), report_at_exit=True)\n"
+        "lost = resource.allocate(48)\n"
+    )
+    assert "1 buffers of 48 bytes" in said and "line 3" in said
+
+
+@pytest.mark.thread_unsafe(reason="hooks see what other threads allocate")
+def test_hooks(device, stream, unraisable):
+    seen = []
+
+    def broken(allocation):
+        raise RuntimeError("a hook is unwell")
+
+    resource = SynchronousMemoryResource()
+    with (
+        hooks.on_allocate(lambda a: seen.append(("allocate", a.size, a.stream))),
+        hooks.on_free(lambda a: seen.append(("free", a.size, a.stream)), memory_resource=resource),
+        hooks.on_free(lambda a: seen.append(("in stream", a.size)), stream=stream),
+        hooks.on_free(broken, memory_resource=resource),
+    ):
+        buffer = resource.allocate(8)
+        device.allocate(16, stream=stream).close(stream)
+        buffer.close()
+        buffer.close()
+        resource.allocate(24)  # collected at once
+    assert seen == [
+        ("allocate", 8, None),
+        ("allocate", 16, stream),
+        ("in stream", 16),
+        ("free", 8, None),
+        ("allocate", 24, None),
+        ("free", 24, None),
+    ]
+    assert unraisable == ["a hook is unwell"] * 2
+    resource.allocate(8).close()
+    assert len(seen) == 6
+    with pytest.raises(TypeError, match="callable"):
+        hooks.on_free(7)
+
+
+@pytest.mark.thread_unsafe(reason="hooks see what other threads allocate")
+def test_each_free_is_announced_once(device, stream):
+    seen = []
+    with hooks.on_free(lambda a: seen.append(a.handle)):
+        for _ in range(20):
+            buffer = device.allocate(16, stream=stream)
+            together(4, lambda _, shared: shared.close(), buffer)
+    assert len(seen) == 20
+
+
+@pytest.mark.parametrize("make", [DeviceMemoryResource, SynchronousMemoryResource])
+def test_pairs(device, stream, make):
+    if make is DeviceMemoryResource and not device.features.memory_pools:
+        pytest.skip("the device has no memory pools")
+    with HostDeviceBuffer(64, stream=stream, device_resource=make()) as pair:
+        view = np.frombuffer(pair.host_buffer, "u1")
+        view[:] = np.arange(64)
+        pair.to_device(stream=stream)
+        stream.sync()
+        view[:] = 0
+        pair.to_host(stream=stream)
+        stream.sync()
+        assert (view == np.arange(64)).all() and pair.size == 64
+        with pytest.raises(BufferError):
+            pair.close()
+        assert not pair.is_closed and not pair.host_buffer.is_closed
+        del view
+    assert pair.is_closed and pair.host_buffer.is_closed
+    with pytest.raises(ValueError, match="host reaches"):
+        HostDeviceBuffer(8, stream=stream, host_resource=device.memory_resource)
+
+
+def test_pairs_are_freed_after_the_work(device, stream):
+    """Many threads close a pair whose copies were just submitted: neither of its buffers is freed under them."""
+    for _ in range(20):
+        pair = HostDeviceBuffer(1 << 16, stream=stream)
+        pair.to_device(stream=stream)
+        pair.to_host(stream=stream)
+        together(3, lambda _, shared: shared.close(stream), pair)
