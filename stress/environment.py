@@ -1,5 +1,7 @@
 """What hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
+from contextlib import suppress
+
 import numpy as np
 
 import ftcuda
@@ -32,6 +34,7 @@ class Environment:
         self.resource = self.device.memory_resource
         self.plain = ftcuda.SynchronousMemoryResource(self.device)
         self.pinned = ftcuda.LegacyPinnedMemoryResource()
+        self.array = np.zeros(16, np.int32)
         self.buffer, self.other_buffer, self.counter = (
             self.resource.allocate(64, stream=self.stream) for _ in range(3)
         )
@@ -55,6 +58,12 @@ class Environment:
     def pool_figures(self, resource):
         """Reads the pool's attributes, where it has any."""
         return resource.attributes.used_mem_current if resource.is_stream_ordered else None
+
+    def close_exported(self, view):
+        """Closes the buffer behind a view, unless it is exported or shared by all."""
+        if view.exporting_obj is not self.counter:
+            with suppress(BufferError):
+                view.exporting_obj.close()
 
     def inside(self, manager):
         """Enters and leaves a context manager."""

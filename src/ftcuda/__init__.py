@@ -3,13 +3,7 @@
 Every public object may be shared by any number of threads. Importing the package touches no driver.
 """
 
-from ftcuda._objects.accounting import (
-    LimitingMemoryResource,
-    LiveAllocation,
-    MemoryStatistics,
-    StatisticsMemoryResource,
-    TrackingMemoryResource,
-)
+from ftcuda._objects.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
 from ftcuda._objects.buffer import Buffer
 from ftcuda._objects.device import Device, driver_info
 from ftcuda._objects.event import Event
@@ -71,11 +65,9 @@ __all__ = [
     "LaunchConfig",
     "LegacyPinnedMemoryResource",
     "LimitingMemoryResource",
-    "LiveAllocation",
     "ManagedMemoryResource",
     "ManagedMemoryResourceOptions",
     "MemoryResource",
-    "MemoryStatistics",
     "NVRTCError",
     "NotSupportedError",
     "ObjectCode",

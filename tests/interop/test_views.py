@@ -1,6 +1,7 @@
 """Arrays in and out: DLPack, CUDA Array Interface, buffer protocol."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -98,10 +99,10 @@ def test_versions_and_strides(stream, floats, strides, version):
 
 
 def test_an_empty_interface_has_no_address(stream):
-    class Empty:
-        __cuda_array_interface__ = {"shape": (0, 4), "typestr": "<f8", "data": (0, False), "version": 3}
-
-    view = StridedMemoryView.from_cuda_array_interface(Empty(), -1)
+    empty = SimpleNamespace(
+        __cuda_array_interface__={"shape": (0, 4), "typestr": "<f8", "data": (0, False), "version": 3}
+    )
+    view = StridedMemoryView.from_cuda_array_interface(empty, -1)
     assert view.ptr == 0 and view.size == 0 and view.shape == (0, 4)
 
 
@@ -120,7 +121,9 @@ def test_a_dlpack_array_is_an_argument(scale, stream, floats, result, kind):
     producer = kind(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"))
     assert (doubled(scale, stream, producer, result) == 2 * np.arange(COUNT)).all()
     asked = producer.asked[-1]
-    assert (asked["stream"] if isinstance(asked, dict) else asked) == stream.handle  # the producer puts itself before it
+    assert (
+        asked["stream"] if isinstance(asked, dict) else asked
+    ) == stream.handle  # the producer puts itself before it
     stream.sync()  # lets go of the producer, and with it of the lease that its capsule holds
 
 

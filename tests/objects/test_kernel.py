@@ -46,7 +46,8 @@ def test_foreign_handles(saxpy, device):
 
 
 @pytest.mark.skipif(
-    IS_SIMULATED and ftcuda.driver_info().version < "12.4", reason="this driver cannot tell a foreign kernel's parameters"
+    IS_SIMULATED and ftcuda.driver_info().version < "12.4",
+    reason="this driver cannot tell a foreign kernel's parameters",
 )
 def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
     """Sabotage: a kernel that tells the driver its own, smaller number takes the larger one from the other."""

@@ -104,7 +104,9 @@ def fatbin(*images):
     entries = b""
     for kind, arch, image in images:
         payload = image + bytes(-len(image) % 8)
-        entries += struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 1, arch, 0, 0, 0x11, 0, 0) + payload
+        entries += (
+            struct.pack("<HHIQIIHHIIIQQQ", kind, 0x101, 64, len(payload), 0, 0, 0, 1, arch, 0, 0, 0x11, 0, 0) + payload
+        )
     return struct.pack("<IHHQ", 0xBA55ED50, 1, 16, len(entries)) + entries
 
 
@@ -142,7 +144,11 @@ def test_fatbins_of_nvcc(stream, pinned, device, tmp_path, compress):
 
 
 def test_images_that_are_cut_off():
-    cubin = Program('extern "C" __global__ void k() {}', "c++", {"arch": f"sm_{ftcuda.Device(0).arch}"}).compile("cubin").code
+    cubin = (
+        Program('extern "C" __global__ void k() {}', "c++", {"arch": f"sm_{ftcuda.Device(0).arch}"})
+        .compile("cubin")
+        .code
+    )
     for load, image in ((ObjectCode.from_cubin, cubin), (ObjectCode.from_fatbin, fatbin((2, 90, cubin)))):
         for length in (20, len(image) // 2, len(image) - 1):
             with pytest.raises(ValueError, match="cut off"):
@@ -154,7 +160,11 @@ def test_fatbins_that_the_simulated_driver_cannot_use(code):
     text = code.code
     compressed = bytearray(fatbin((1, 75, text)))
     compressed[16 + 16 : 16 + 20] = struct.pack("<I", 5)
-    for image, words in ((bytes(compressed), "compressed"), (fatbin((2, 90, b"\x7fELF")), "no PTX"), (fatbin((1, 999, text)), "no PTX")):
+    for image, words in (
+        (bytes(compressed), "compressed"),
+        (fatbin((2, 90, b"\x7fELF")), "no PTX"),
+        (fatbin((1, 999, text)), "no PTX"),
+    ):
         with pytest.raises(CUDAError, match=words):
             ObjectCode.from_fatbin(image).get_kernel("saxpy")
 

@@ -128,7 +128,9 @@ def test_allocators_of_other_libraries(device, stream):
 
     by_object = ExternalMemoryResource(lambda size, _: Block(size), device_id=-1, is_host_accessible=True)
     by_call = ExternalMemoryResource(
-        lambda size, _: Block(size), lambda block, size, _: given_back.append((block.ptr, size)), is_host_accessible=True
+        lambda size, _: Block(size),
+        lambda block, size, _: given_back.append((block.ptr, size)),
+        is_host_accessible=True,
     )
     for resource in (by_object, by_call):
         with resource.allocate(32, stream=stream) as buffer:

@@ -99,6 +99,7 @@ def test_many_closers_destroy_once(device, make, entry):
 def test_a_buffer_outlives_work_on_other_streams(device, code, plain):
     """Sabotage: without the use in begin_use() the free comes first, and the simulated driver sees it."""
     from ftcuda import SynchronousMemoryResource
+
     home, other = device.create_stream(), device.create_stream()
     resource = SynchronousMemoryResource(device) if plain else device.memory_resource
     buffer = resource.allocate(4, stream=home)

@@ -28,22 +28,21 @@ LiveAllocation.__doc__ = "A buffer that was not closed yet, its bytes, and the l
 
 
 cdef class WrappedMemoryResource(MemoryResource):
-    """A resource that allocates from another one. What it does not do itself, it asks that one. Abstract.
+    """A resource that allocates from another one. What it does not do itself, it asks that one. Abstract."""
 
-    Attributes
-    ----------
-    upstream : MemoryResource
-        Where the memory comes from. Thread safety: atomic.
-    """
-
-    cdef readonly object upstream    # constant
+    cdef object _upstream    # constant
 
     def __init__(self, upstream):
         if not callable(getattr(upstream, "allocate", None)):
             raise TypeError(f"upstream must be a memory resource, not {type(upstream).__name__}")
         if type(self) is WrappedMemoryResource:
             raise TypeError("WrappedMemoryResource is abstract: use one of its subclasses in ftcuda")
-        self.upstream = upstream
+        self._upstream = upstream
+
+    @property
+    def upstream(self):
+        """Where the memory comes from. Thread safety: atomic."""
+        return self._upstream
 
     def allocate(self, size, *, stream=None):
         """Allocates a buffer from `upstream`; its ``memory_resource`` is this one. See `MemoryResource.allocate`.
@@ -54,64 +53,64 @@ cdef class WrappedMemoryResource(MemoryResource):
 
     def close(self):
         """Closes `upstream`. Thread safety: atomic."""
-        self.upstream.close()
+        self._upstream.close()
 
     @property
     def is_closed(self):
         """Whether `upstream` is closed. Thread safety: atomic."""
-        return self.upstream.is_closed
+        return self._upstream.is_closed
 
     @property
     def device(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.device
+        return self._upstream.device
 
     @property
     def device_id(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.device_id
+        return self._upstream.device_id
 
     @property
     def is_device_accessible(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.is_device_accessible
+        return self._upstream.is_device_accessible
 
     @property
     def is_host_accessible(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.is_host_accessible
+        return self._upstream.is_host_accessible
 
     @property
     def is_managed(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.is_managed
+        return self._upstream.is_managed
 
     @property
     def is_stream_ordered(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.is_stream_ordered
+        return self._upstream.is_stream_ordered
 
     @property
     def is_handle_owned(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.is_handle_owned
+        return self._upstream.is_handle_owned
 
     @property
     def handle(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.handle
+        return self._upstream.handle
 
     @property
     def attributes(self):
         """As of `upstream`. Thread safety: atomic."""
-        return self.upstream.attributes
+        return self._upstream.attributes
 
     def trim(self, size_t bytes_to_keep=0):
         """Trims `upstream`. Thread safety: atomic."""
-        self.upstream.trim(bytes_to_keep)
+        self._upstream.trim(bytes_to_keep)
 
     def __repr__(self):
-        return f"<{type(self).__name__} over {self.upstream!r}>"
+        return f"<{type(self).__name__} over {self._upstream!r}>"
 
 
 cdef class AccountingMemoryResource(WrappedMemoryResource):
@@ -154,7 +153,7 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
                 "that it allows are allocated", 2, "CUDA_ERROR_OUT_OF_MEMORY", "",
             )
         try:
-            buffer = allocate_from(self.upstream, size, stream, reported)
+            buffer = allocate_from(self._upstream, size, stream, reported)
         except BaseException:
             with nogil:
                 self._account.cancel(wanted)
@@ -223,7 +222,7 @@ cdef class TrackingMemoryResource(WrappedMemoryResource):
             atexit.register(self._report)
 
     cdef object allocate_for(self, object size, object stream, object reported):
-        buffer = allocate_from(self.upstream, size, stream, reported)
+        buffer = allocate_from(self._upstream, size, stream, reported)
         live = self._live
         record = [None, buffer.size, traceback.extract_stack() if self._capture_stacks else None]
         key = id(record)

@@ -35,7 +35,9 @@ def parse(interface: object, name: str) -> ArrayInterface:
         if key not in interface:
             raise BufferError(f"{name} has no {key!r}")
     if interface.get("mask") is not None:
-        raise BufferError(f"{name} has a mask, which kernels know nothing of: give the array and the mask as two arguments")
+        raise BufferError(
+            f"{name} has a mask, which kernels know nothing of: give the array and the mask as two arguments"
+        )
     version = interface["version"]
     if not is_int(version) or not 0 <= version <= 3:
         raise BufferError(f"{name} is of version {version!r}; versions 0 to 3 are understood")
@@ -117,5 +119,7 @@ def stream_in(interface: dict, name: str) -> int | None:
     if not is_int(stream) or stream < 0:
         raise BufferError(f"{name}: stream must be a handle, not {stream!r}")
     if stream == 0:
-        raise BufferError(f"{name}: stream 0 does not say which default stream is meant: 1 is the legacy one, 2 the thread's")
+        raise BufferError(
+            f"{name}: stream 0 does not say which default stream is meant: 1 is the legacy one, 2 the thread's"
+        )
     return int(stream)

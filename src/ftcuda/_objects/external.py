@@ -20,11 +20,11 @@ class ExternalMemoryResource(MemoryResource):
     Parameters
     ----------
     allocate : callable
-        ``allocate(size, stream)``, with bytes and a `Stream` or None. Returns the address, or an object that holds the memory
-        and has it as ``ptr`` or ``handle``.
+        ``allocate(size, stream)``, with bytes and a `Stream` or None. Returns the address, or an object that holds the
+        memory and has it as ``ptr`` or ``handle``.
     deallocate : callable, optional
-        ``deallocate(allocated, size, stream)``, with what `allocate` returned: called once for each buffer, after it was closed
-        and the work submitted with it is done, from whichever thread comes by then. What it raises goes to
+        ``deallocate(allocated, size, stream)``, with what `allocate` returned: called once for each buffer, after it
+        was closed and the work submitted with it is done, from whichever thread comes by then. What it raises goes to
         `sys.unraisablehook`. None lets the object go instead.
     device_id : int
         Ordinal of the device; -1 for host memory.

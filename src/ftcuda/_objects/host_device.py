@@ -22,8 +22,10 @@ class HostDeviceBuffer:
 
     Attributes
     ----------
-    device_buffer, host_buffer : Buffer
-        The two; both may be used like any buffer. Thread safety: atomic.
+    device_buffer : Buffer
+        The device memory; to be used like any buffer. Thread safety: atomic.
+    host_buffer : Buffer
+        The pinned memory; to be used like any buffer. Thread safety: atomic.
 
     Thread safety: atomic.
     """
@@ -71,7 +73,7 @@ class HostDeviceBuffer:
         return self.host_buffer.copy_to(self.device_buffer, stream=stream)
 
     def to_host(self, *, stream: object) -> Buffer:
-        """Copies device to host memory, and returns the host buffer, which has the bytes once the stream has come so far.
+        """Copies device to host memory, and returns the host buffer, which has the bytes once the stream gets there.
 
         Thread safety: atomic. Stream order: a submission; the copy is asynchronous.
         """

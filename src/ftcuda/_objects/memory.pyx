@@ -83,14 +83,14 @@ cdef class MemoryResource:
 
         Thread safety: atomic.
         """
-        cdef core.MemoryResource* resource = self.opened()
-        with nogil:
-            resource.close()
+        if self._resource != NULL:
+            with nogil:
+                self._resource.close()
 
     @property
     def is_closed(self):
         """Whether :meth:`close` was called. Thread safety: atomic."""
-        return self.opened().is_closed()
+        return self._resource != NULL and self._resource.is_closed()
 
     @property
     def device(self):
