@@ -34,12 +34,16 @@ class Environment:
         self.resource = self.device.memory_resource
         self.plain = ftcuda.SynchronousMemoryResource(self.device)
         self.pinned = ftcuda.LegacyPinnedMemoryResource()
-        self.array = np.zeros(16, np.int32)
         self.buffer, self.other_buffer, self.counter = (
             self.resource.allocate(64, stream=self.stream) for _ in range(3)
         )
         for buffer in (self.buffer, self.other_buffer, self.counter):
             buffer.fill(0, stream=self.stream)
+        self.array = np.zeros(16, np.int32)
+        self.tensor, self.other_tensor, self.image = (
+            ftcuda.StridedMemoryView.from_buffer(self.resource.allocate(1024, stream=self.stream), shape, dtype="i4")
+            for shape in ((256,), (256,), (4, 8, 8))
+        )
         self.other_stream.wait(self.stream)
         self.resource.allocate(64).close()  # makes the context's own stream for frees, which is no leak
         self.device.sync()

@@ -29,7 +29,17 @@ from ftcuda._objects.options import (
 from ftcuda._objects.program import ObjectCode, Program, nvrtc_version
 from ftcuda._objects.program_options import ProgramOptions
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+from ftcuda._objects.tensor_map import TensorMapDescriptor
+from ftcuda._objects.tensor_map_options import (
+    TensorMapDataType,
+    TensorMapDescriptorOptions,
+    TensorMapInterleave,
+    TensorMapL2Promotion,
+    TensorMapOOBFill,
+    TensorMapSwizzle,
+)
 from ftcuda._objects.view import StridedMemoryView
+from ftcuda.adapter import get_include
 from ftcuda.errors import (
     ClosedError,
     ContextPoisonedError,
@@ -81,8 +91,16 @@ __all__ = [
     "StreamOptions",
     "StridedMemoryView",
     "SynchronousMemoryResource",
+    "TensorMapDataType",
+    "TensorMapDescriptor",
+    "TensorMapDescriptorOptions",
+    "TensorMapInterleave",
+    "TensorMapL2Promotion",
+    "TensorMapOOBFill",
+    "TensorMapSwizzle",
     "TrackingMemoryResource",
     "driver_info",
+    "get_include",
     "launch",
     "nvrtc_version",
 ]

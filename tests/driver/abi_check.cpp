@@ -37,6 +37,10 @@ SAME_OFFSET(CUlaunchConfig, numAttrs);
 SAME_OFFSET(CUmemPoolProps, maxSize);
 #endif
 
+#if CUDA_VERSION >= 12000
+static_assert(sizeof(ours::CUtensorMap) == sizeof(::CUtensorMap), "tensor map");
+#endif
+
 SAME_VALUE(CUDA_ERROR_INVALID_VALUE);
 SAME_VALUE(CUDA_ERROR_OUT_OF_MEMORY);
 SAME_VALUE(CUDA_ERROR_NOT_INITIALIZED);

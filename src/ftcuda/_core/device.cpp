@@ -111,4 +111,8 @@ bool Device::has_managed_pools() const noexcept {
            attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
 }
 
+bool Device::has_tensor_maps() const noexcept {
+    return static_cast<bool>(driver::cu.cuTensorMapEncodeTiled) && compute_capability() >= 90;
+}
+
 }  // namespace ftcuda::core

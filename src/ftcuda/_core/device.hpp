@@ -49,6 +49,7 @@ public:
     bool has_memory_pools() const noexcept;
     bool has_host_pools() const noexcept;      // CUDA 13 drivers
     bool has_managed_pools() const noexcept;   // CUDA 13 drivers on devices with concurrent managed access
+    bool has_tensor_maps() const noexcept;     // CUDA 12 drivers on devices of compute capability 9.0 and up
 
 private:
     Device() = default;

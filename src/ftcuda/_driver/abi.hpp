@@ -262,4 +262,9 @@ struct CUlaunchConfig {
     unsigned numAttrs;
 };
 
+// Opaque. The headers align it to 64 bytes (12.x) or 128 (13.x); the driver asks for 64.
+struct alignas(64) CUtensorMap {
+    std::uint64_t opaque[16];
+};
+
 }  // namespace ftcuda::abi

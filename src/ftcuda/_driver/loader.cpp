@@ -5,6 +5,8 @@
 #include "table.hpp"
 
 #include <atomic>
+#include <cstring>
+#include <memory>
 #include <mutex>
 
 namespace ftcuda::driver {
@@ -17,6 +19,7 @@ namespace {
 std::atomic<bool> ready{false};
 std::mutex loading;
 Loaded& description = *new Loaded;  // never destroyed: daemon threads may read it while the process exits
+const class Lookup* lookup = nullptr;  // of the loaded driver. Never destroyed, as above
 
 using GetProcAddress = CUresult (*)(const char* name, void** function, int version, std::uint64_t flags);
 using GetProcAddressV2 = CUresult (*)(const char* name, void** function, int version, std::uint64_t flags, int* found);
@@ -38,7 +41,7 @@ public:
         }
     }
 
-    void* find(const EntryDescription& entry) const {
+    void* find(const EntryDescription& entry) const noexcept {
         void* function = nullptr;
         if (newest_ != nullptr) {
             int found = 0;
@@ -61,8 +64,7 @@ private:
 };
 
 // Null, or the name of the first required entry point that the library lacks.
-const char* fill(Table& table, const Library& library) {
-    const Lookup lookup(library);
+const char* fill(Table& table, const Lookup& lookup) {
     const char* missing = nullptr;
 #define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters)                                    \
     table.symbol.bind(lookup.find(describe(Entry::symbol)));                                           \
@@ -83,7 +85,8 @@ std::string describe_failure(const Table& table, Status status) {
 
 bool start(const std::string& path, const Library& library, std::string& problem) {
     Table table;
-    if (const char* missing = fill(table, library)) {
+    auto entries = std::make_unique<const Lookup>(library);
+    if (const char* missing = fill(table, *entries)) {
         problem = path + ": no entry point " + missing + "; a driver of CUDA 11.2 or newer is needed";
         return false;
     }
@@ -97,6 +100,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
         return false;
     }
     cu = table;
+    lookup = entries.release();
 #ifdef FTCUDA_SCHEDULE_POINTS
     schedule::find(library);
 #endif
@@ -137,6 +141,19 @@ bool load(const std::vector<std::string>& paths, std::string& problem) {
         return true;
     }
     return false;
+}
+
+CUresult find_entry(const char* name, int version, void** function) noexcept {
+    if (name == nullptr || function == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *function = nullptr;
+    if (!loaded()) return CUDA_ERROR_NOT_INITIALIZED;
+    EntryDescription wanted{name, name, version, false, true};
+    for (unsigned entry = 1; entry < static_cast<unsigned>(Entry::count); ++entry) {
+        const EntryDescription& known = describe(static_cast<Entry>(entry));
+        if (known.version == version && std::strcmp(known.name, name) == 0) wanted.symbol = known.symbol;  // what old drivers export
+    }
+    *function = lookup->find(wanted);
+    return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
 bool loaded() noexcept {

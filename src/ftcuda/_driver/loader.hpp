@@ -24,6 +24,10 @@ std::vector<std::string> candidates(std::string_view choice, const std::string& 
 // what went wrong. Never falls back from a driver that opened to another one.
 bool load(const std::vector<std::string>& paths, std::string& problem);
 
+// Any function of the loaded driver, by its name and the version of its declaration. The codes of the driver: 801 and null
+// where it has none, 3 before load(), 1 for a null argument.
+abi::CUresult find_entry(const char* name, int version, void** function) noexcept;
+
 bool loaded() noexcept;
 const Loaded& loaded_driver() noexcept;
 

@@ -18,6 +18,7 @@ from ftcuda._objects.buffer cimport Buffer
 from ftcuda._objects.dlpack cimport CPU, CUDA
 from ftcuda._objects.kernel cimport Kernel, Slot
 from ftcuda._objects.stream cimport Stream
+from ftcuda._objects.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.view cimport StridedMemoryView, host_view, located, view_of_argument
 
 cdef extern from "Python.h":
@@ -26,6 +27,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     PAGEABLE_MEMORY_ACCESS = 88    # CUdevice_attribute
+    TENSOR_MAP_SIZE = 128
 
 KIND_NAMES = {
     ParameterKind.unknown: "a value",
@@ -129,12 +131,27 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     return 0
 
 
+cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMapDescriptor descriptor, Stream stream,
+                                       char* target, buffers.Buffer** buffer):
+    cdef Slot slot = kernel._slots[index]
+    if slot.size != TENSOR_MAP_SIZE or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
+        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {TENSOR_MAP_SIZE} bytes")
+    if stream.on(NULL).context().device().ordinal() != descriptor._device.device_id:
+        raise ValueError(f"{place(kernel, index)} is of {descriptor._device}, and the stream is not")
+    memcpy(target, descriptor._map.bytes(), TENSOR_MAP_SIZE)
+    buffer[0] = descriptor._view.core_buffer()
+    return descriptor._view
+
+
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer):
     """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
     cdef Slot slot = kernel._slots[index]
-    cdef StridedMemoryView view = view_of_argument(value, stream)
+    cdef StridedMemoryView view
     cdef int owner
+    if type(value) is TensorMapDescriptor:
+        return pack_tensor_map(kernel, index, value, stream, block + slot.offset, buffer)
+    view = view_of_argument(value, stream)
     if view is None and PyObject_CheckBuffer(value):
         view = host_view(value)
     if view is None:
@@ -180,7 +197,7 @@ cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, 
         store_integer(kernel, index, int(value), target)
     elif PyComplex_CheckExact(value):
         store_complex(kernel, index, value, target)
-    elif type(value) is StridedMemoryView:
+    elif type(value) is StridedMemoryView or type(value) is TensorMapDescriptor:
         return 1
     elif PyObject_CheckBuffer(value):
         return store_scalar(kernel, index, value, target)

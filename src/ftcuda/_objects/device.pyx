@@ -366,6 +366,8 @@ class DeviceFeatures:
         Stream-ordered allocation of device, pinned and managed memory.
     managed_memory, concurrent_managed_access : bool
     virtual_memory_management, ipc_events, cooperative_launch, cluster_launch : bool
+    tensor_maps : bool
+        Tensor maps can be made and used.
     """
 
     __slots__ = ("_device",)
@@ -373,6 +375,7 @@ class DeviceFeatures:
     NAMES = (
         "driver_version", "driver_model", "memory_pools", "host_pools", "managed_pools", "managed_memory",
         "concurrent_managed_access", "virtual_memory_management", "ipc_events", "cooperative_launch", "cluster_launch",
+        "tensor_maps",
     )
     FLAGS = {
         "managed_memory": "managed_memory",
@@ -408,6 +411,10 @@ class DeviceFeatures:
     def managed_pools(self):
         return _pools(self._device)[2]
 
+    @property
+    def tensor_maps(self):
+        return _has_tensor_maps(self._device)
+
     def __getattr__(self, name):
         if name in DeviceFeatures.FLAGS:
             return bool(getattr(self._device.properties, DeviceFeatures.FLAGS[name]))
@@ -420,6 +427,7 @@ class DeviceFeatures:
             "driver_model": "the operating system and the attribute CU_DEVICE_ATTRIBUTE_TCC_DRIVER",
             "memory_pools": "CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED and the entry point cuMemAllocFromPoolAsync",
             "host_pools": "memory_pools and CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED (CUDA 13)",
+            "tensor_maps": "the entry point cuTensorMapEncodeTiled (drivers of CUDA 12) and a compute capability of 9.0",
             "managed_pools": "memory_pools, a driver of CUDA 13 and CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS",
         }
         if name in DeviceFeatures.FLAGS:
@@ -436,6 +444,10 @@ class DeviceFeatures:
 
 def _pools(Device device not None):
     return device._device.has_memory_pools(), device._device.has_host_pools(), device._device.has_managed_pools()
+
+
+def _has_tensor_maps(Device device not None):
+    return device._device.has_tensor_maps()
 
 
 # At the end: these rooms need Device, and Device needs them only when it is used.

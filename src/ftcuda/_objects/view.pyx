@@ -235,6 +235,43 @@ cdef class StridedMemoryView:
             raise TypeError(f"other must be a StridedMemoryView, not {type(other).__name__}")
         _exports.copy_views(other, self, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream), blocking)
 
+    def as_tensor_map(self, box_dim=None, *, options=None, element_strides=None, data_type=None, interleave=None,
+                      swizzle=None, l2_promotion=None, oob_fill=None):
+        """A map of this tensor for the tensor memory accelerator, which loads tiles of it (compute capability 9.0 and up).
+
+        Parameters
+        ----------
+        box_dim : tuple of int
+            Elements of a tile in each dimension, at most 256.
+        options : TensorMapDescriptorOptions or dict, optional
+            Instead of everything else.
+        element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill
+            As in `TensorMapDescriptorOptions`.
+
+        Returns
+        -------
+        TensorMapDescriptor
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        ValueError
+            A limit of the driver is passed; the message names it.
+        NotSupportedError
+            The driver or the device has no tensor maps.
+        """
+        given = {"element_strides": element_strides, "data_type": data_type, "interleave": interleave, "swizzle": swizzle,
+                 "l2_promotion": l2_promotion, "oob_fill": oob_fill}
+        given = {name: value for name, value in given.items() if value is not None}
+        if options is not None and (box_dim is not None or given):
+            raise TypeError("give options, or box_dim and single options, not both")
+        if options is None:
+            if box_dim is None:
+                raise TypeError("give box_dim, the shape of a tile")
+            options = {"box_dim": box_dim, **given}
+        return _tensor_map.TensorMapDescriptor.from_tiled(self, options)
+
     def __dlpack_device__(self):
         """Type and id of the device, for DLPack consumers. Thread safety: atomic."""
         return self._device_type, self.device_id if self._device_type == CUDA else 0
@@ -453,5 +490,6 @@ cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, 
     return made
 
 
-# At the end: exports need the class, which needs them only when it is used.
+# At the end: exports and tensor maps need the class, which needs them only when it is used.
 import ftcuda._objects.exports as _exports  # noqa: E402
+import ftcuda._objects.tensor_map as _tensor_map  # noqa: E402

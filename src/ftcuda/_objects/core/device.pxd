@@ -29,6 +29,7 @@ cdef extern from "_core/device.hpp" namespace "ftcuda::core" nogil:
         bool has_memory_pools()
         bool has_host_pools()
         bool has_managed_pools()
+        bool has_tensor_maps()
 
 
 cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:

@@ -1,0 +1,60 @@
+"""The driver's entry points for other extensions."""
+
+from pathlib import Path
+
+from cpython.pycapsule cimport PyCapsule_New
+
+from core.loader cimport find_entry, loaded, loaded_driver
+from core.status cimport error_name, error_text
+from ftcuda._objects.device cimport require_driver
+
+cdef extern from "../include/ftcuda/driver.h":
+    ctypedef struct ftcuda_driver_v1:
+        unsigned version
+        unsigned size
+        int (*load)() except -1
+        int (*find)(const char* name, int version, void** function) noexcept nogil
+        const char* (*status_name)(int status) noexcept nogil
+        const char* (*status_text)(int status) noexcept nogil
+        int (*driver_version)() noexcept nogil
+
+    const char* FTCUDA_DRIVER_CAPSULE
+
+
+cdef int load() except -1:
+    return require_driver()
+
+
+cdef const char* status_name(int status) noexcept nogil:
+    return error_name(status) if loaded() else b"CUDA_ERROR_NOT_INITIALIZED"
+
+
+cdef const char* status_text(int status) noexcept nogil:
+    return error_text(status) if loaded() else b"the driver is not loaded"
+
+
+cdef int driver_version() noexcept nogil:
+    return loaded_driver().version if loaded() else 0
+
+
+cdef ftcuda_driver_v1 table    # filled while this module is imported, constant afterwards
+table.version = 1
+table.size = sizeof(ftcuda_driver_v1)
+table.load = load
+table.find = find_entry
+table.status_name = status_name
+table.status_text = status_text
+table.driver_version = driver_version
+
+driver_v1 = PyCapsule_New(&table, FTCUDA_DRIVER_CAPSULE, NULL)
+
+
+def get_include():
+    """Returns the folder of ``ftcuda/driver.h``, for the compiler's ``-I``.
+
+    Through that header C, C++ and Cython code (``from ftcuda.adapter cimport ...``) reaches the driver that ftcuda has loaded
+    without linking it.
+
+    Thread safety: atomic.
+    """
+    return str(Path(__file__).resolve().parent.parent / "include")
