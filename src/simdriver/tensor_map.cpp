@@ -55,6 +55,7 @@ bool is_valid(const Layout& layout, std::uint64_t inner_bytes) {
 
 // The coding: what it is, the address, and a sum of everything else, so that two maps are equal if they mean the same.
 void write(CUtensorMap& map, const Layout& layout, std::uint64_t kind) {
+    map = {};
     std::uint64_t sum = hash(kind, static_cast<std::uint64_t>(layout.type) << 32 | layout.rank);
     for (unsigned i = 0; i < layout.rank; ++i) {
         sum = hash(sum, layout.extents[i]);

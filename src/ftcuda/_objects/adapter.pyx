@@ -26,11 +26,11 @@ cdef int load() except -1:
 
 
 cdef const char* status_name(int status) noexcept nogil:
-    return error_name(status) if loaded() else b"CUDA_ERROR_NOT_INITIALIZED"
+    return error_name(status)
 
 
 cdef const char* status_text(int status) noexcept nogil:
-    return error_text(status) if loaded() else b"the driver is not loaded"
+    return error_text(status)
 
 
 cdef int driver_version() noexcept nogil:

@@ -11,5 +11,6 @@ cdef extern from "_driver/loader.hpp" namespace "ftcuda::driver" nogil:
 
     vector[string] candidates(const string& choice, const string& simulated_driver) except +
     bool load(const vector[string]& paths, string& problem) except +
+    int find_entry(const char* name, int version, void** function) noexcept
     bool loaded()
     const Loaded& loaded_driver()
