@@ -63,8 +63,8 @@ def test_bad_sizes(device, stream, size, error):
 def test_copies_between_sizes_are_refused(device, stream):
     with pytest.raises(ValueError, match="sizes differ"):
         device.allocate(8, stream=stream).copy_to(device.allocate(9, stream=stream), stream=stream)
-    with pytest.raises(TypeError, match="must be a Buffer"):
-        device.allocate(8, stream=stream).copy_from(b"12345678", stream=stream)
+    with pytest.raises(TypeError, match="buffer protocol"):
+        device.allocate(8, stream=stream).copy_from(12345678, stream=stream)
 
 
 def test_a_view_forbids_close(pinned):

@@ -88,7 +88,7 @@ def test_abstract():
         def __init__(self):
             pass
 
-    with pytest.raises(TypeError, match="base class"):
+    with pytest.raises(NotImplementedError, match="does not define this itself"):
         Careless().allocate(4)
 
 

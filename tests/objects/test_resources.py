@@ -60,7 +60,6 @@ def test_a_resource_in_python(device, stream, saxpy):
         assert buffer.memory_resource is resource and buffer.is_host_accessible and buffer.device_id == -1
         np.frombuffer(buffer, "u1")[:] = 3
         assert buffer.copy_to(stream=stream).memory_resource is resource
-    stream.sync()
     gc.collect()
     device.sync()
     assert resource.freed == [(64, stream)] * 2 and not resource.live
@@ -74,7 +73,7 @@ def test_memory_is_given_back_after_the_work(device, stream, held_clock):
         target.fill(7, stream=stream)
         target.close()
         assert resource.freed == []
-    stream.sync()
+    device.sync()
     assert [size for size, _ in resource.freed] == [64]
 
 

@@ -195,13 +195,17 @@ void Buffer::destroy() noexcept {
         reclaim::post(status, "free", "buffer");
     }
     if (lender_ != nullptr) give_back();
-    for (Charge* charge = charges_.exchange(nullptr, std::memory_order_acquire); charge != nullptr;) {
-        const std::unique_ptr<Charge> mine(charge);
-        mine->account->credit(bytes_);
-        charge = mine->next;
-    }
+    credit(charges_.exchange(nullptr, std::memory_order_acquire));
     uses_.clear();  // now, not with the memory of this object: a closed buffer must not keep streams
     if (resource_) resource_->leave();
+}
+
+void Buffer::credit(Charge* latest) noexcept {
+    // The resource inside first: one around it must not let others allocate before that one knows of the free.
+    if (latest == nullptr) return;
+    const std::unique_ptr<Charge> mine(latest);
+    credit(mine->next);
+    mine->account->credit(bytes_);
 }
 
 void Buffer::give_back() noexcept {
@@ -216,6 +220,7 @@ void Buffer::give_back() noexcept {
         if (status.ok() && !later) status = context_->take_event(event);
         if (status.ok() && !later) status = context_->observe(cu.cuEventRecord(event, stream));
         if (later || !status.ok()) {
+            reclaim::post(status, "free", "buffer");
             if (event != nullptr) context_->give_event(event);
             context_->retire([context = context_, lender = lender_] { kept::keep(*context, nullptr, lender); });
             return;

@@ -83,6 +83,7 @@ private:
         Ref<Account> account;
         Charge* next;
     };
+    void credit(Charge* latest) noexcept;
 
     // Constant after construction.
     Context* const context_;

@@ -70,7 +70,10 @@ void Context::give_event(CUevent event) {
 bool Context::is_reached(CUevent event) noexcept {
     const ContextScope scope(*this);
     const reclaim::RelaxedCapture relaxed;
-    return scope.status().ok() && cu.cuEventQuery(event).ok();
+    Status status = scope.status();
+    if (status.ok()) status = cu.cuEventQuery(event);
+    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY)) reclaim::post(observe(status), "query", "event");
+    return status.ok();
 }
 
 Status Context::default_stream(CUstream token, Stream*& stream) {

@@ -3,6 +3,7 @@
 #include "../_driver/table.hpp"
 #include "reclaim.hpp"
 
+#include <algorithm>
 #include <deque>
 
 namespace ftcuda::core::kept {
@@ -47,9 +48,11 @@ Status record(Stream& stream, CUevent& event) {
 void keep(Stream& stream, void* object) {
     CUevent event = nullptr;
     Context& context = stream.context();
-    if (record(stream, event).ok()) {
+    const Status status = record(stream, event);
+    if (status.ok()) {
         keep(context, event, object);
     } else {
+        if (status.reason() == Reason::driver) reclaim::post(status, "keep", "an array");
         context.retire([&context, object] { keep(context, nullptr, object); });
     }
 }
@@ -65,7 +68,8 @@ bool any() noexcept {
 }
 
 void* take_done() {
-    for (std::size_t looks = 0; looks < look_limit; ++looks) {
+    const std::size_t looks = std::min(look_limit, count.load(std::memory_order_relaxed));
+    for (std::size_t look = 0; look < looks; ++look) {
         Kept oldest{};
         {
             const Lock lock(mutex);
