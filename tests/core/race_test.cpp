@@ -1,12 +1,15 @@
 // The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
 #include "../check.hpp"
 
+#include "../../src/ftcuda/_core/copy.hpp"
 #include "../../src/ftcuda/_core/event.hpp"
+#include "../../src/ftcuda/_core/kept.hpp"
 #include "../../src/ftcuda/_core/launch.hpp"
 #include "../../src/ftcuda/_core/reclaim.hpp"
 #include "../../src/ftcuda/_driver/loader.hpp"
 #include "../../src/simdriver/control.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -165,6 +168,64 @@ void race_housekeeping(Context& context, const FtcudaSimControl& control) {
     CHECK(context.synchronize().ok());
 }
 
+// Exports of a buffer while others use and close it: each waits for the buffer's work or finds it closed.
+void race_exports(Context& context, MemoryResource& memory) {
+    for (int round = 0; round < 60; ++round) {
+        std::vector<Ref<Stream>> streams(6);
+        for (Ref<Stream>& stream : streams) CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+        Ref<Buffer> buffer;
+        CHECK(Buffer::allocate(memory, 64, streams[0].get(), buffer).ok());
+        const Ref<Account> account = Ref<Account>::adopt(new Account(1000));
+        together(6, [&](unsigned index) {
+            for (int turn = 0; turn < 4; ++turn) {
+                switch (index) {
+                case 0: CHECK(done_or_closed(buffer->order_before(*streams[5]))); break;
+                case 1: CHECK(done_or_closed(buffer->order_before(*streams[4]))); break;
+                case 2:
+                    CHECK(account->charge(64));
+                    if (!buffer->charge_to(*account).ok()) account->credit(64);
+                    break;
+                case 5:
+                    if (turn == 3) CHECK(buffer->close(nullptr).ok());
+                    break;
+                default: CHECK(done_or_closed(buffer->fill(0, 4, *streams[index - 2])));
+                }
+            }
+        });
+        CHECK(buffer->close(nullptr).ok());
+        for (const Ref<Stream>& stream : streams) stream->close();
+        const Account::Figures figures = account->figures();
+        CHECK(figures.current_bytes == 0 && figures.current_count == 0 && figures.total_count == 4);
+    }
+}
+
+// Copies of pageable memory, which share the staging chunks, and objects that are kept until they are done.
+void race_copies(Context& context, MemoryResource& memory) {
+    std::atomic<int> released{0};
+    together(4, [&](unsigned index) {
+        Ref<Stream> stream;
+        CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+        Ref<Buffer> buffer;
+        CHECK(Buffer::allocate(memory, 4096, stream.get(), buffer).ok());
+        const Place place{buffer->pointer(), buffer.get()};
+        std::vector<unsigned char> host(4096), back(4096);
+        for (int turn = 0; turn < 50; ++turn) {
+            std::fill(host.begin(), host.end(), static_cast<unsigned char>(index * 50 + turn));
+            CHECK(upload(place, host.data(), host.size(), *stream).ok());
+            kept::keep(*stream, &released);
+            CHECK(download(back.data(), place, back.size(), *stream).ok());
+            CHECK(back == host);
+            while (kept::take_done() != nullptr) ++released;
+            if (turn % 10 == 0) CHECK(context.trim_staging().ok());
+        }
+        CHECK(buffer->close(nullptr).ok());
+        stream->close();
+    });
+    CHECK(context.synchronize().ok());
+    while (kept::take_done() != nullptr) ++released;
+    CHECK(released.load() == 4 * 50 && !kept::any());
+}
+
 const FtcudaSimControl& control_of(const char* path) {
     void* const library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
     return *reinterpret_cast<const FtcudaSimControl* (*)()>(dlsym(library, "ftcuda_sim_control"))();
@@ -195,6 +256,9 @@ int main(int, char** arguments) {
     race_streams(context, *kernels[0], *plain);
     race_exclusive(context);
     race_views(context);
+    race_exports(context, *pool);
+    race_exports(context, *plain);
+    race_copies(context, *pool);
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(context.synchronize().ok());

@@ -348,3 +348,56 @@ def test_views_race_with_close(device, stream, scale):
         view = StridedMemoryView.from_buffer(buffer, (COUNT,), dtype="f4")
         together(3, race, view, buffer)
         buffer.close(stream)
+
+
+def test_large_copies_are_one_submission(device, stream):
+    """Copies that go in pieces do not mix with others in the same stream. Sabotage: without the section they do."""
+    size = (8 << 20) + 64
+    with device.allocate(size, stream=stream) as buffer:
+
+        def copy(index):
+            buffer.copy_from(np.full(size, index, "u1"), stream=stream)
+
+        for _ in range(4):
+            together(4, copy)
+            host = np.empty(size, "u1")
+            buffer.copy_to(host, stream=stream)
+            assert len(np.unique(host)) == 1
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_chunks_are_not_used_twice(device, stream, held_clock):
+    """The copies wait while their chunks would be used again. Sabotage: without the wait the later bytes arrive twice."""
+    with device.allocate(64, stream=stream) as first, device.allocate(64, stream=stream) as second:
+        stream.sync()
+        with held_clock():
+            first.copy_from(b"1" * 64, stream=stream)
+            second.copy_from(b"2" * 64, stream=stream)
+        assert read(first, stream, "u1").tobytes() == b"1" * 64 and read(second, stream, "u1").tobytes() == b"2" * 64
+
+
+@pytest.mark.thread_unsafe(reason="reads the violations of the whole process")
+@pytest.mark.parametrize("protocol", ["dlpack", "interface", "view"])
+def test_exports_come_after_the_work(device, floats, stream, held_clock, protocol):
+    """Work in two streams, of which the consumer knows neither. Sabotage: without the events the oracle reports a race."""
+    from ftcuda.testing import simulation
+
+    other, consumer = device.create_stream(), device.create_stream()
+    stream.sync()
+    other.wait(stream)
+    with simulation.watched_races():
+        with held_clock():
+            floats.fill(1, stream=other)
+            stream.wait(other)
+            floats.fill(2, stream=stream)
+            if protocol == "view":
+                StridedMemoryView.from_dlpack(StridedMemoryView.from_dlpack(floats, stream), consumer)
+            elif protocol == "dlpack":
+                StridedMemoryView.from_dlpack(floats, consumer)
+            else:
+                StridedMemoryView.from_cuda_array_interface(floats, consumer)
+            floats.fill(3, stream=consumer)
+        device.sync()
+    assert simulation.violations() == []
+    for made in (other, consumer):
+        made.close()
