@@ -1,0 +1,40 @@
+"""What ci/matrix.toml says, for scripts and workflows: `python ci/matrix.py cells|wheels|identifiers [system]`."""
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+
+MATRIX = tomllib.loads((Path(__file__).parent / "matrix.toml").read_text())
+
+
+def cells() -> list[dict]:
+    """Returns one entry for each interpreter and CUDA major version that is tested."""
+    return [
+        {"kind": kind, "interpreter": tag, "cuda": major, "profiles": " ".join(profiles)}
+        for kind, tag in MATRIX["tests"]["interpreters"].items()
+        for major, profiles in MATRIX["tests"]["cuda"].items()
+    ]
+
+
+def wheels() -> list[dict]:
+    """Returns one entry for each platform that wheels are built for."""
+    runners = {"manylinux_x86_64": "ubuntu-24.04", "manylinux_aarch64": "ubuntu-24.04-arm", "win_amd64": "windows-2022"}
+    return [{"platform": platform, "runner": runners[platform]} for platform in MATRIX["wheels"]["platforms"]]
+
+
+def identifiers(system: str) -> list[str]:
+    """Returns what `cibuildwheel --print-build-identifiers` must print for all of a system's platforms."""
+    platforms = [
+        name for name in MATRIX["wheels"]["platforms"] if name.startswith("win" if system == "windows" else "many")
+    ]
+    return [f"{tag}-{platform}" for tag in MATRIX["wheels"]["interpreters"] for platform in platforms]
+
+
+if __name__ == "__main__":
+    question, *rest = sys.argv[1:] or ["cells"]
+    answer = {"cells": cells, "wheels": wheels, "identifiers": identifiers}[question](*rest)
+    if question == "identifiers":
+        print("\n".join(answer))
+    else:
+        print(json.dumps({"include": answer}))

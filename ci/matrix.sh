@@ -1,0 +1,48 @@
+#!/usr/bin/env bash
+# Builds the wheels of both interpreters and tests each, installed into a clean environment, with each NVRTC and the simulated
+# drivers that ci/matrix.toml lists for it: `ci/matrix.sh [pytest arguments]`. Prints the wheels' tags and sizes, and a table.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+work=$PWD/build/matrix
+mkdir -p "$work/wheels"
+gil=$(ci/python.sh gil)
+tools=$PWD/.venv/wheels
+if [ ! -x "$tools/bin/auditwheel" ]; then
+    "$gil" -m venv "$tools"
+    "$tools/bin/pip" -q install --disable-pip-version-check 'auditwheel>=6' "cibuildwheel==$("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix; print(matrix.MATRIX["wheels"]["cibuildwheel"])')"
+fi
+
+# Later versions of cibuildwheel build nothing for cp313t, and say nothing.
+for system in linux windows; do
+    archs=x86_64,aarch64; [ "$system" = linux ] || archs=AMD64
+    diff <("$gil" ci/matrix.py identifiers "$system" | sort) \
+        <("$tools/bin/python" -m cibuildwheel --print-build-identifiers --platform "$system" --archs "$archs" | sort) ||
+        { echo "ci/matrix.sh: cibuildwheel would not build what ci/matrix.toml says for $system" >&2; exit 1; }
+done
+echo "matrix: cibuildwheel builds what ci/matrix.toml says"
+
+declare -A wheels
+for kind in gil t; do
+    python=$(ci/environment.sh $kind 13)
+    rm -rf "$work/wheels/$kind"
+    PATH=$(dirname "$python"):$PATH "$python" -m pip -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels/$kind" .
+    wheels[$kind]=$(ls "$work/wheels/$kind"/*.whl)
+    echo "matrix: $(basename "${wheels[$kind]}"), $(stat -c %s "${wheels[$kind]}") bytes; $("$tools/bin/auditwheel" show "${wheels[$kind]}" | tr '\n' ' ' | grep -oE 'manylinux_[0-9_a-z]+|linux_x86_64' | head -n 1)"
+done
+
+table=()
+while read -r kind cuda profiles; do
+    folder=$work/$kind-cu$cuda
+    if [ ! -x "$folder/bin/python" ]; then "$(ci/python.sh "$kind")" -m venv "$folder"; fi
+    "$folder/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheels[$kind]}[cu$cuda,test]" rich matplotlib 'Cython>=3.3'
+    "$folder/bin/pip" -q install --disable-pip-version-check --no-deps --force-reinstall "${wheels[$kind]}"
+    for profile in $profiles; do
+        begin=$SECONDS
+        echo "==== $kind, CUDA $cuda, simulated driver $profile"
+        FTCUDA_DRIVER=sim FTCUDA_SIM_PROFILE=$profile "$folder/bin/python" -m pytest -q "$@" | tee "$work/log"
+        table+=("$kind | $cuda | $profile | $(tail -n 1 "$work/log") | $((SECONDS - begin)) s")
+    done
+done < <("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix
+for cell in matrix.cells(): print(cell["kind"], cell["cuda"], cell["profiles"])')
+printf '%s\n' "interpreter | CUDA | profile | tests | time" "${table[@]}"

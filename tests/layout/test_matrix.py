@@ -1,0 +1,49 @@
+"""ci/matrix.toml against everything that says the same."""
+
+import importlib.util
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MATRIX = tomllib.loads((ROOT / "ci" / "matrix.toml").read_text())
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_wheels_are_those_of_cibuildwheel():
+    tool = PROJECT["tool"]["cibuildwheel"]
+    assert tool["build"] == [f"{tag}-*" for tag in MATRIX["wheels"]["interpreters"]]
+    assert tool["manylinux-x86_64-image"] == tool["manylinux-aarch64-image"] == MATRIX["wheels"]["manylinux"]
+    assert "cpython-freethreading" in tool["enable"]  # without it cp313t is left out
+
+
+def test_each_cuda_version_has_an_extra():
+    assert {f"cu{major}" for major in MATRIX["tests"]["cuda"]} <= set(PROJECT["project"]["optional-dependencies"])
+
+
+def test_the_profiles_are_those_of_the_simulated_driver_and_of_ci():
+    profiles = [profile for names in MATRIX["tests"]["cuda"].values() for profile in names]
+    known = set(re.findall(r'"([0-9.]+|tcc|wddm)"', (ROOT / "src" / "simdriver" / "profile.cpp").read_text()))
+    assert set(profiles) <= known
+    (looped,) = re.findall(r"for profile in (.*); do", (ROOT / ".ci" / "run").read_text())
+    assert {*looped.split(), "13.5"} == set(profiles)
+
+
+def test_workflows_read_the_matrix():
+    for name, question in (("tests", "cells"), ("wheels", "wheels")):
+        text = (ROOT / ".github" / "workflows" / f"{name}.yml").read_text()
+        assert f"python3 ci/matrix.py {question}" in text
+        assert not re.search(r"cibuildwheel==\d", text)
+
+
+def test_cells_and_identifiers():
+    spec = importlib.util.spec_from_file_location("matrix", ROOT / "ci" / "matrix.py")
+    matrix = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(matrix)
+    assert {(cell["kind"], cell["cuda"]) for cell in matrix.cells()} == {
+        (kind, major) for kind in ("gil", "t") for major in ("11", "12", "13")
+    }
+    assert len(matrix.wheels()) == len(MATRIX["wheels"]["platforms"])
+    assert "cp313t-manylinux_x86_64" in matrix.identifiers("linux") and "cp313t-win_amd64" in matrix.identifiers(
+        "windows"
+    )
