@@ -354,15 +354,18 @@ def test_large_copies_are_one_submission(device, stream):
     """Copies that go in pieces do not mix with others in the same stream. Sabotage: without the section they do."""
     size = (8 << 20) + 64
     with device.allocate(size, stream=stream) as buffer:
+        buffer.fill(0, stream=stream)
 
         def copy(index):
-            buffer.copy_from(np.full(size, index, "u1"), stream=stream)
+            host = np.full(size, index, "u1")
+            for _ in range(6):
+                if index < 2:
+                    buffer.copy_from(host, stream=stream)
+                else:
+                    buffer.copy_to(host, stream=stream)
+                    assert host[0] == host[size // 2] == host[-1], "half of one copy, half of another"
 
-        for _ in range(4):
-            together(4, copy)
-            host = np.empty(size, "u1")
-            buffer.copy_to(host, stream=stream)
-            assert len(np.unique(host)) == 1
+        together(4, copy)
 
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")

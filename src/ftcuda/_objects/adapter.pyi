@@ -1,0 +1,5 @@
+from typing import Any
+
+driver_v1: Any  # a capsule
+
+def get_include() -> str: ...

@@ -1,0 +1,27 @@
+from ftcuda._objects.kernel import Kernel
+from ftcuda._objects.stream import AnyStream
+
+class LaunchConfig:
+    def __init__(
+        self,
+        grid: int | tuple[int, ...] | None = None,
+        cluster: int | tuple[int, ...] | None = None,
+        block: int | tuple[int, ...] | None = None,
+        shmem_size: int = 0,
+        is_cooperative: bool = False,
+        programmatic_stream_serialization: bool = False,
+    ) -> None: ...
+    @property
+    def grid(self) -> tuple[int, int, int]: ...
+    @property
+    def cluster(self) -> tuple[int, int, int] | None: ...
+    @property
+    def block(self) -> tuple[int, int, int]: ...
+    @property
+    def shmem_size(self) -> int: ...
+    @property
+    def is_cooperative(self) -> bool: ...
+    @property
+    def programmatic_stream_serialization(self) -> bool: ...
+
+def launch(stream: AnyStream, config: LaunchConfig, kernel: Kernel, *kernel_args: object) -> None: ...

@@ -1,0 +1,37 @@
+from ftcuda._objects.buffer import DeviceArray
+from ftcuda._objects.device import Device
+from ftcuda._objects.tensor_map_options import (
+    TensorMapDescriptorOptions,
+    TensorMapInterleave,
+    TensorMapL2Promotion,
+    TensorMapOOBFill,
+    TensorMapSwizzle,
+)
+from ftcuda._objects.view import StridedMemoryView
+
+class TensorMapDescriptor:
+    @staticmethod
+    def from_tiled(
+        view: StridedMemoryView | DeviceArray, options: TensorMapDescriptorOptions | dict[str, object]
+    ) -> TensorMapDescriptor: ...
+    @staticmethod
+    def from_im2col(
+        view: StridedMemoryView | DeviceArray,
+        pixel_box_lower_corner: tuple[int, ...],
+        pixel_box_upper_corner: tuple[int, ...],
+        channels_per_pixel: int,
+        pixels_per_column: int,
+        *,
+        element_strides: tuple[int, ...] | None = None,
+        data_type: object = None,
+        interleave: TensorMapInterleave = ...,
+        swizzle: TensorMapSwizzle = ...,
+        l2_promotion: TensorMapL2Promotion = ...,
+        oob_fill: TensorMapOOBFill = ...,
+    ) -> TensorMapDescriptor: ...
+    @property
+    def device(self) -> Device: ...
+    @property
+    def view(self) -> StridedMemoryView: ...
+    def replace_address(self, tensor: StridedMemoryView | DeviceArray) -> TensorMapDescriptor: ...
+    def __bytes__(self) -> bytes: ...

@@ -1,0 +1,94 @@
+"""The type stubs against what is there, and a program that uses them under mypy's strict rules."""
+
+import ast
+import importlib
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+OBJECTS = Path(__file__).parents[2] / "src" / "ftcuda" / "_objects"
+STUBS = sorted(path.stem for path in OBJECTS.glob("*.pyi"))
+
+
+def test_each_compiled_module_of_public_names_has_a_stub():
+    import ftcuda
+
+    modules = {
+        getattr(ftcuda, name).__module__ for name in ftcuda.__all__ if hasattr(getattr(ftcuda, name), "__module__")
+    }
+    compiled = {name.rpartition(".")[2] for name in modules if (OBJECTS / f"{name.rpartition('.')[2]}.pyx").exists()}
+    assert compiled <= set(STUBS)
+
+
+@pytest.mark.parametrize("name", STUBS)
+def test_stub_and_module_say_the_same(name):
+    module = importlib.import_module(f"ftcuda._objects.{name}")
+    for node in ast.parse((OBJECTS / f"{name}.pyi").read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            assert callable(getattr(module, node.name))
+        if not isinstance(node, ast.ClassDef) or any(ast.unparse(base) == "Protocol" for base in node.bases):
+            continue
+        thing = getattr(module, node.name)
+        stated = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
+        stated |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
+        for member in stated - {"__init__", "__getattr__", "__setattr__", "__exit__"}:
+            assert member in dir(thing) or (name in ("memory", "device") and "__getattr__" in vars(thing)), (
+                f"{node.name}.{member}"
+            )
+        there = {
+            member
+            for member in vars(thing)
+            if not member.startswith("_") and not isinstance(vars(thing)[member], tuple | dict)
+        }
+        inherited = {member for base in thing.__mro__[1:] for member in vars(base)}
+        fields = set(getattr(thing, "_fields", ()))
+        assert there - inherited - fields <= stated, f"{node.name} has {there - inherited - stated}"
+        assert inspect.isclass(thing)
+
+
+PROGRAM = """
+import numpy as np
+
+import ftcuda
+from ftcuda import Buffer, Device, Kernel, LaunchConfig, Program, StridedMemoryView, launch
+from ftcuda.memory import Allocation, hooks
+
+device = Device(0)
+stream = device.create_stream(options={"nonblocking": True})
+kernel: Kernel = Program("...", "c++").compile("ptx").get_kernel("k")
+with device.allocate(64, stream=stream) as buffer:
+    buffer.copy_from(np.zeros(16, np.float32), stream=stream)
+    view = StridedMemoryView.from_buffer(buffer, (4, 4), dtype=np.float32)
+    launch(stream, LaunchConfig(grid=1, block=(16, 1)), kernel, buffer, view, 1.0, np.float32(2))
+    copied: Buffer = buffer.copy_to(stream=stream)
+    array: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.empty(16, np.float32)
+    array = buffer.copy_to(array, stream=stream)
+    milliseconds: float = stream.record() - stream.record()
+    pinned = np.asarray(ftcuda.LegacyPinnedMemoryResource().allocate(64))
+
+def seen(allocation: Allocation) -> None:
+    print(allocation.size)
+
+with hooks.on_allocate(seen):
+    limited = ftcuda.LimitingMemoryResource(device.memory_resource, 1 << 20)
+    statistics: int = limited.statistics.peak_bytes
+"""
+WRONG = "from ftcuda import Device\nDevice(0).create_stream().record().colour\nDevice(0).allocate('64')\n"
+
+
+def test_a_program_passes_mypy(tmp_path):
+    pytest.importorskip("mypy", reason="no mypy")
+    (tmp_path / "right.py").write_text(PROGRAM)
+    (tmp_path / "wrong.py").write_text(WRONG)
+
+    def check(name):
+        command = [sys.executable, "-m", "mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), name]
+        return subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=200)
+
+    right = check("right.py")
+    assert right.returncode == 0, right.stdout + right.stderr
+    wrong = check("wrong.py").stdout
+    assert '"Event" has no attribute "colour"' in wrong and 'Argument 1 to "allocate"' in wrong
