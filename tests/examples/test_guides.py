@@ -15,7 +15,7 @@ def programs():
                 yield pytest.param(text, id=f"{path.stem} {number}")
 
 
-@pytest.mark.parametrize("text", programs())
+@pytest.mark.parametrize("text", list(programs()))
 def test_program(text, device, stream):
     names = {}
     exec(compile(text, "guide", "exec"), names)
