@@ -177,7 +177,10 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
 
 
 cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1:
-    """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null. 1 for what `pack_array` packs."""
+    """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null.
+
+    1 for arrays, which `pack_array` packs.
+    """
     cdef object value = <object>argument
     cdef Slot slot = kernel._slots[index]
     cdef char* target = block + slot.offset

@@ -1,7 +1,7 @@
 """DLPack capsules, in and out."""
 
 from cpython.mem cimport PyMem_RawFree, PyMem_RawMalloc
-from cpython.pycapsule cimport PyCapsule_GetName, PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
+from cpython.pycapsule cimport PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 cdef extern from "Python.h":
@@ -45,7 +45,9 @@ cdef Imported take_over(object capsule):
         taken._plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, PLAIN)
         PyCapsule_SetName(capsule, USED_PLAIN)
     else:
-        raise BufferError(f"__dlpack__ must return a capsule 'dltensor_versioned' or 'dltensor' that nobody used, not {capsule!r}")
+        raise BufferError(
+            f"__dlpack__ must return a capsule 'dltensor_versioned' or 'dltensor' that nobody used, not {capsule!r}"
+        )
     return taken
 
 

@@ -11,7 +11,7 @@ from core.device cimport Context
 from core.status cimport Status
 from ftcuda._objects.buffer cimport Buffer
 from ftcuda._objects.dlpack cimport (
-    CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
+    CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
 )
 from ftcuda._objects.kept cimport keep
 from ftcuda._objects.raising cimport raise_status
@@ -176,7 +176,8 @@ def copy_views(StridedMemoryView target not None, StridedMemoryView source not N
     copy_bytes(target, source, bytes, stream, blocking)
 
 
-def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not None, size_t bytes, Stream stream not None, blocking):
+def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not None, size_t bytes, Stream stream not None,
+               blocking):
     """Copies between two contiguous views of so many bytes."""
     cdef Place destination = target.place()
     cdef Place origin = source.place()
@@ -200,8 +201,13 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
             status = core.copy(destination, origin, bytes, submitted[0])
     if not status.ok():
         raise_status(status, "copy", f"{source} to {target}")
-    foreign = [view for view in (target, source) if (<StridedMemoryView>view)._buffer is None and (<StridedMemoryView>view)._device_type != CPU]
+    foreign = [view for view in (target, source) if is_foreign(view)]
     if foreign:
         keep(submitted, foreign)
     if blocking or (blocking is None and from_host):
         stream.sync()
+
+
+cdef bint is_foreign(StridedMemoryView view):
+    """Whether the memory is another library's, and used by the device."""
+    return view._buffer is None and view._device_type != CPU

@@ -42,7 +42,9 @@ cdef class MemoryResource:
 
     cdef core.MemoryResource* opened(self) except NULL:
         if self._resource == NULL:
-            raise NotImplementedError(f"{type(self).__name__} has no allocator of ftcuda's behind it, and does not define this itself")
+            raise NotImplementedError(
+                f"{type(self).__name__} has no allocator of ftcuda's behind it, and does not define this itself"
+            )
         return self._resource
 
     cdef object allocate_for(self, object size, object stream, object reported):

@@ -180,7 +180,9 @@ cdef core.Tensor describe(StridedMemoryView view, object options, object kind, t
     strides = tuple([stride * SIZES[kind] for stride in view.full_strides()])
     check_tensor(view._pointer, view._shape, strides, kind, options, ranks)
     rank = len(view._shape)
-    element_strides = (1,) * rank if options.element_strides is None else steps(options.element_strides, "element_strides", rank, 1, 8)
+    element_strides = (1,) * rank
+    if options.element_strides is not None:
+        element_strides = steps(options.element_strides, "element_strides", rank, 1, 8)
     tensor.type = kind
     tensor.rank = rank
     tensor.address = view._pointer
