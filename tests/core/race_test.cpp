@@ -175,6 +175,9 @@ void race_exports(Context& context, MemoryResource& memory) {
         for (Ref<Stream>& stream : streams) CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
         Ref<Buffer> buffer;
         CHECK(Buffer::allocate(memory, 64, streams[0].get(), buffer).ok());
+        std::vector<Ref<Buffer>> targets(2);
+        for (Ref<Buffer>& target : targets) CHECK(Buffer::allocate(memory, 64, streams[0].get(), target).ok());
+        for (unsigned index = 1; index < 6; ++index) CHECK(streams[index]->wait(*streams[0]).ok());
         const Ref<Account> account = Ref<Account>::adopt(new Account(1000));
         together(6, [&](unsigned index) {
             for (int turn = 0; turn < 4; ++turn) {
@@ -188,11 +191,16 @@ void race_exports(Context& context, MemoryResource& memory) {
                 case 5:
                     if (turn == 3) CHECK(buffer->close(nullptr).ok());
                     break;
-                default: CHECK(done_or_closed(buffer->fill(0, 4, *streams[index - 2])));
+                default: {  // reads it: two streams that wrote it would race on the device
+                    Stream& mine = *streams[index - 2];
+                    const Place target{targets[index - 3]->pointer(), targets[index - 3].get()};
+                    CHECK(done_or_closed(copy(target, {buffer->pointer(), buffer.get()}, 64, mine)));
+                }
                 }
             }
         });
         CHECK(buffer->close(nullptr).ok());
+        for (const Ref<Buffer>& target : targets) CHECK(target->close(nullptr).ok());
         for (const Ref<Stream>& stream : streams) stream->close();
         const Account::Figures figures = account->figures();
         CHECK(figures.current_bytes == 0 && figures.current_count == 0 && figures.total_count == 4);

@@ -21,6 +21,8 @@ from ftcuda._objects.stream cimport Stream
 from ftcuda._objects.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.view cimport StridedMemoryView, host_view, located, view_of_argument
 
+from ftcuda._objects.handles import handle_of
+
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     unsigned long long PyLong_AsUnsignedLongLong(object number) except? 0xffffffffffffffff
@@ -154,10 +156,13 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
     view = view_of_argument(value, stream)
     if view is None and PyObject_CheckBuffer(value):
         view = host_view(value)
+    if view is None and (handle := handle_of(value)) is not None:
+        store_integer(kernel, index, handle, block + slot.offset)
+        return None
     if view is None:
         raise TypeError(
             f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
-            "a numpy scalar, a ctypes value, or an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
+            "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
         )
     if slot.size != 8 or slot.kind == ParameterKind.float64:
         raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")

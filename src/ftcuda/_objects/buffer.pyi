@@ -1,5 +1,5 @@
 from collections.abc import Buffer as HostBuffer
-from typing import Any, Protocol, Self, overload
+from typing import Any, Protocol, Self, SupportsInt, overload
 
 from ftcuda._objects.device import Device
 from ftcuda._objects.stream import AnyStream
@@ -18,7 +18,12 @@ type AnyArray = DeviceArray | HostBuffer
 class Buffer:
     @staticmethod
     def from_handle(
-        ptr: int, size: int, mr: object | None = None, owner: object | None = None, *, stream: AnyStream | None = None
+        ptr: SupportsInt,
+        size: int,
+        mr: object | None = None,
+        owner: object | None = None,
+        *,
+        stream: AnyStream | None = None,
     ) -> Buffer: ...
     @property
     def handle(self) -> int: ...

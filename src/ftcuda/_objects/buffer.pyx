@@ -22,6 +22,7 @@ from ftcuda._objects.memory cimport allocate_from as allocate_through
 from ftcuda._objects.raising cimport deliver_mail, raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
+from ftcuda._objects.handles import checked_handle
 from ftcuda._objects.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError, OutOfMemoryError
@@ -64,7 +65,7 @@ cdef class Buffer:
 
         Parameters
         ----------
-        ptr : int
+        ptr : int or CUdeviceptr
             Address.
         size : int
             Bytes.
@@ -83,7 +84,7 @@ cdef class Buffer:
         Thread safety: atomic.
         """
         cdef Ref[core.Buffer] made
-        cdef size_t pointer = checked_size(ptr, "ptr")
+        cdef size_t pointer = checked_handle(ptr, "ptr")
         cdef size_t bytes = checked_size(size, "size")
         if mr is not None and owner is not None:
             raise ValueError("memory is freed by its resource or by its owner: give mr or owner, not both")
@@ -93,7 +94,7 @@ cdef class Buffer:
         if mr is None:
             made = core.Buffer.wrap(context[0], pointer, bytes, owner is not None, NULL)
         else:
-            loan = Loan(mr, ptr, size, LEGACY_DEFAULT_STREAM if stream is None else stream)
+            loan = Loan(mr, pointer, bytes, LEGACY_DEFAULT_STREAM if stream is None else stream)
             made = core.Buffer.wrap(context[0], pointer, bytes, False, <void*>loan)
             Py_INCREF(loan)  # the core's, until release_done() takes it over
         return Buffer.adopt(made.detach(), mr, owner)

@@ -1,4 +1,4 @@
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, SupportsInt
 
 from ftcuda._objects.launch import LaunchConfig
 from ftcuda._objects.program import ObjectCode
@@ -28,7 +28,7 @@ class KernelOccupancy:
 
 class Kernel:
     @staticmethod
-    def from_handle(handle: int, mod: ObjectCode | None = None) -> Kernel: ...
+    def from_handle(handle: SupportsInt, mod: ObjectCode | None = None) -> Kernel: ...
     @property
     def name(self) -> str: ...
     @property

@@ -15,6 +15,7 @@ from ftcuda._objects.program cimport ObjectCode
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
+from ftcuda._objects.handles import checked_handle
 from ftcuda.errors import CUDAError, NotSupportedError
 
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
@@ -63,8 +64,7 @@ cdef class Kernel:
 
         Parameters
         ----------
-        handle : int
-            ``CUfunction``.
+        handle : int or CUfunction
         mod : object, optional
             Kept alive with the kernel.
 
@@ -72,7 +72,7 @@ cdef class Kernel:
         """
         cdef Ref[core.Kernel] made
         cdef Status status
-        cdef size_t function = int(handle)
+        cdef size_t function = checked_handle(handle, "handle")
         if function == 0:
             raise ValueError("a kernel handle must not be 0")
         cdef Context* context = Device().context_of()

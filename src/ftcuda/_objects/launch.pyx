@@ -126,7 +126,7 @@ def launch(stream, config, kernel, *kernel_args):
     kernel : Kernel
     *kernel_args
         One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-        ones too), a ctypes value, or an array: a `StridedMemoryView`, or an object with ``__dlpack__``,
+        ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with ``__dlpack__``,
         ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int for a float
         parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of an array's
         producer, as its protocol says, and keeps the array until it is done.
@@ -174,7 +174,7 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
     for index in range(kernel._slot_count):
         if pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count]):
             view = pack_array(kernel, index, arguments[index], stream, block, &used[buffer_count])
-            if used[buffer_count] == NULL:
+            if view is not None and used[buffer_count] == NULL:
                 foreign = [view] if foreign is None else [*foreign, view]
         if used[buffer_count] != NULL:
             buffer_count += 1

@@ -1,5 +1,5 @@
 from contextlib import AbstractContextManager
-from typing import Protocol
+from typing import Protocol, SupportsInt
 
 from ftcuda._objects.device import Device
 from ftcuda._objects.event import Event
@@ -10,7 +10,7 @@ class HasCudaStream(Protocol):
 
 class Stream:
     @staticmethod
-    def from_handle(handle: int) -> Stream: ...
+    def from_handle(handle: SupportsInt) -> Stream: ...
     def __cuda_stream__(self) -> tuple[int, int]: ...
     @property
     def handle(self) -> int: ...

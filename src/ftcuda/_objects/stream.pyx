@@ -10,6 +10,7 @@ from ftcuda._objects.device cimport Device, device_of, require_driver
 from ftcuda._objects.event cimport Event
 from ftcuda._objects.raising cimport deliver_mail, raise_status
 
+from ftcuda._objects.handles import checked_handle
 from ftcuda._objects.options import StreamOptions, checked
 
 
@@ -71,12 +72,12 @@ cdef class Stream:
 
         Parameters
         ----------
-        handle : int
-            ``CUstream`` or ``cudaStream_t``; 1 and 2 are the default streams.
+        handle : int or CUstream
+            Of a ``CUstream`` or ``cudaStream_t``; 1 and 2 are the default streams.
 
         Thread safety: atomic.
         """
-        return wrap(int(handle), None)
+        return wrap(checked_handle(handle, "handle"), None)
 
     @staticmethod
     def _default(bint per_thread):
