@@ -162,7 +162,8 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
     if view is None:
         raise TypeError(
             f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
-            "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
+            "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, "
+            "__cuda_array_interface__ or the buffer protocol"
         )
     if slot.size != 8 or slot.kind == ParameterKind.float64:
         raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")

@@ -126,10 +126,10 @@ def launch(stream, config, kernel, *kernel_args):
     kernel : Kernel
     *kernel_args
         One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-        ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with ``__dlpack__``,
-        ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int for a float
-        parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of an array's
-        producer, as its protocol says, and keeps the array until it is done.
+        ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with
+        ``__dlpack__``, ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int
+        for a float parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of
+        an array's producer, as its protocol says, and keeps the array until it is done.
 
     Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
     after this launch, or the launch raises `ClosedError`. Stream order: a submission.
