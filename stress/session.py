@@ -80,6 +80,10 @@ def run(options: argparse.Namespace) -> int:
             console.print(f"{result.name} did not run: {result.skipped}", highlight=False)
         if result.failure:
             console.print(f"\n{result.name}: {result.failure}", markup=False, soft_wrap=True)
+    short = bool(curves) and not curves[0].is_long_enough()
+    if short:
+        console.print("too few samples for curves: a soak must run longer, or failed too early")
+        curves = []
     if curves:
         fits = Table("curve", "growth over the run", "limit", "outcome")
         for curve in curves:
@@ -91,4 +95,4 @@ def run(options: argparse.Namespace) -> int:
         report.write_html(options.html, head, results, curves)
     partial = options.seeds is not None or options.soak  # asked for less than every case
     failed = [result.name for result in results if (result.failure if partial else report.has_failed(result))]
-    return 1 if failed or not all(curve.is_flat() for curve in curves) or len(results) == 0 else 0
+    return 1 if failed or short or not all(curve.is_flat() for curve in curves) or len(results) == 0 else 0

@@ -29,12 +29,14 @@ class Curve:
     seconds: list[float] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
 
+    def is_long_enough(self) -> bool:
+        """Whether a line through the samples means something."""
+        return len(self.values) - int(len(self.values) * WARM_UP) >= 10
+
     def fit(self) -> tuple[float, float]:
         """Returns the growth over the run by least squares, and its 95 % interval's half width."""
         begin = int(len(self.values) * WARM_UP)
         x, y = np.array(self.seconds[begin:]), np.array(self.values[begin:])
-        if len(x) < 10:
-            raise ValueError("a soak needs more samples: let it run longer")
         (slope, level), length = np.polyfit(x, y, 1), np.ptp(x)
         deviation = y - (slope * x + level)
         error = np.sqrt((deviation**2).sum() / (len(x) - 2) / ((x - x.mean()) ** 2).sum())

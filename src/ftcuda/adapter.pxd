@@ -1,9 +1,5 @@
 """The CUDA driver for Cython code that does not link it. See include/ftcuda/driver.h, and ftcuda.get_include()."""
 
-cdef extern from "Python.h":
-    pass
-
-
 cdef extern from "ftcuda/driver.h":
     ctypedef struct ftcuda_driver_v1:
         unsigned version
@@ -14,4 +10,5 @@ cdef extern from "ftcuda/driver.h":
         const char* (*status_text)(int status) noexcept nogil
         int (*driver_version)() noexcept nogil
 
+    const char* FTCUDA_DRIVER_CAPSULE
     const ftcuda_driver_v1* ftcuda_import_driver() except NULL

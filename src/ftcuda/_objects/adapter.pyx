@@ -7,18 +7,7 @@ from cpython.pycapsule cimport PyCapsule_New
 from core.loader cimport find_entry, loaded, loaded_driver
 from core.status cimport error_name, error_text
 from ftcuda._objects.device cimport require_driver
-
-cdef extern from "../include/ftcuda/driver.h":
-    ctypedef struct ftcuda_driver_v1:
-        unsigned version
-        unsigned size
-        int (*load)() except -1
-        int (*find)(const char* name, int version, void** function) noexcept nogil
-        const char* (*status_name)(int status) noexcept nogil
-        const char* (*status_text)(int status) noexcept nogil
-        int (*driver_version)() noexcept nogil
-
-    const char* FTCUDA_DRIVER_CAPSULE
+from ftcuda.adapter cimport FTCUDA_DRIVER_CAPSULE, ftcuda_driver_v1
 
 
 cdef int load() except -1:
