@@ -207,9 +207,10 @@ void race_exports(Context& context, MemoryResource& memory) {
     }
 }
 
-// Copies of pageable memory, which share the staging chunks, and objects that are kept until they are done.
+// Copies of pageable memory, which share the staging chunks, objects that are kept until they are done, and one account.
 void race_copies(Context& context, MemoryResource& memory) {
     std::atomic<int> released{0};
+    const Ref<Account> account = Ref<Account>::adopt(new Account(4 * 4096));
     together(4, [&](unsigned index) {
         Ref<Stream> stream;
         CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
@@ -221,6 +222,8 @@ void race_copies(Context& context, MemoryResource& memory) {
             std::fill(host.begin(), host.end(), static_cast<unsigned char>(index * 50 + turn));
             CHECK(upload(place, host.data(), host.size(), *stream).ok());
             kept::keep(*stream, &released);
+            CHECK(account->charge(4096));
+            account->credit(4096);
             CHECK(download(back.data(), place, back.size(), *stream).ok());
             CHECK(back == host);
             while (kept::take_done() != nullptr) ++released;
@@ -233,6 +236,7 @@ void race_copies(Context& context, MemoryResource& memory) {
     CHECK(context.trim_staging().ok());
     while (kept::take_done() != nullptr) ++released;
     CHECK(released.load() == 4 * 50 && !kept::any());
+    CHECK(account->figures().current_bytes == 0 && account->figures().total_count == 4 * 50);
 }
 
 const FtcudaSimControl& control_of(const char* path) {
