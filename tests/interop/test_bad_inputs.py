@@ -229,6 +229,22 @@ def test_view(name, device, stream):
         StridedMemoryView.from_buffer(buffer, *arguments, **keywords)
 
 
+def test_a_view_needs_a_buffer():
+    for wrong in (None, bytearray(64), 4096):
+        with pytest.raises(TypeError, match="must be a Buffer"):
+            StridedMemoryView.from_buffer(wrong, (4,), dtype="f4")
+
+
+def test_a_view_of_host_memory_keeps_it_in_place():
+    memory = bytearray(64)
+    view = StridedMemoryView(memory, -1)
+    assert view.exporting_obj is memory and view.device_id == -1 and not view.is_device_accessible
+    with pytest.raises(BufferError):
+        memory.extend(b"1234")  # it would move
+    del view
+    memory.extend(b"1234")
+
+
 def test_objects_without_a_protocol(stream):
     for wrong in (object(), 7, None, [1, 2]):
         with pytest.raises((BufferError, TypeError)):

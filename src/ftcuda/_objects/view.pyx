@@ -104,6 +104,8 @@ cdef class StridedMemoryView:
         ValueError
             The elements do not all lie in the buffer.
         """
+        if not isinstance(buffer, Buffer):
+            raise TypeError(f"buffer must be a Buffer, not {type(buffer).__name__}")
         return buffer_view(buffer, shape, strides, itemsize, dtype, is_readonly)
 
     def view(self, layout=None, dtype=None):
@@ -134,7 +136,7 @@ cdef class StridedMemoryView:
         self._code, self._bits, self._dtype = other._code, other._bits, other._dtype
         self._device_type, self.device_id, self._is_host = other._device_type, other.device_id, other._is_host
         self.readonly, self.exporting_obj, self._stream = other.readonly, other.exporting_obj, other._stream
-        self._buffer, self._imported = other._buffer, other._imported
+        self._buffer, self._imported, self._exported = other._buffer, other._imported, other._exported
         return 0
 
     @property
@@ -351,12 +353,16 @@ cdef StridedMemoryView view_of_argument(object value, Stream stream):
 
 cdef StridedMemoryView host_view(object value):
     """A view of what has the buffer protocol."""
-    return host_interface_view(np.asarray(memoryview(value)), value)
+    array = np.asarray(memoryview(value))
+    cdef StridedMemoryView made = host_interface_view(array)
+    made.exporting_obj = value
+    made._exported = array
+    return made
 
 
-cdef StridedMemoryView host_interface_view(object value, object exporter=None):
+cdef StridedMemoryView host_interface_view(object value):
     found = parse(getattr(value, "__array_interface__", None), f"{type(value).__name__}.__array_interface__")
-    cdef StridedMemoryView made = new_view((value, exporter) if exporter is not None else value, None, found.shape, found.strides)
+    cdef StridedMemoryView made = new_view(value, None, found.shape, found.strides)
     made._pointer, made.readonly = found.pointer, found.readonly
     made._dtype = found.dtype
     made._code, made._bits = element_of(found.dtype)
