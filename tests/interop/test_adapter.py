@@ -31,7 +31,8 @@ pytestmark = pytest.mark.skipif(COMPILER is None, reason="no C++ compiler")
 def build(folder, name, source):
     """Compiles an extension and imports it."""
     path = folder / (name + sysconfig.get_config_var("EXT_SUFFIX"))
-    includes = [f"-I{sysconfig.get_path('include')}", f"-I{ftcuda.get_include()}"]
+    folders = sysconfig.get_path("include"), Path(sysconfig.get_config_h_filename()).parent, ftcuda.get_include()
+    includes = [f"-I{folder}" for folder in folders]
     subprocess.run(
         [COMPILER, "-std=c++17", "-O1", "-shared", "-fPIC", *includes, source, "-o", path], check=True, timeout=120
     )

@@ -13,6 +13,9 @@ import ftcuda
 from ftcuda import Buffer, Kernel, LaunchConfig, LegacyPinnedMemoryResource, Stream, StridedMemoryView, launch
 from tests.conftest import IS_SIMULATED
 
+# Its threads would be given the same buffers and write them; the tests that race make threads of their own.
+pytestmark = pytest.mark.thread_unsafe(reason="writes the buffers of its fixtures")
+
 ONE = LaunchConfig(grid=1, block=96)
 
 

@@ -23,6 +23,9 @@ from ftcuda import (
 from ftcuda.testing import together
 from tests.conftest import IS_SIMULATED, compile_code
 
+# Its threads would be given the same buffers and write them; the tests that race make threads of their own.
+pytestmark = pytest.mark.thread_unsafe(reason="writes the buffers of its fixtures")
+
 ROWS, COLUMNS = 64, 96
 ONE = LaunchConfig(grid=1, block=1)
 

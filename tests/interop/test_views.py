@@ -9,6 +9,9 @@ import pytest
 from ftcuda import Buffer, ClosedError, LaunchConfig, LegacyPinnedMemoryResource, StridedMemoryView, launch
 from ftcuda.testing import together
 
+# Its threads would be given the same buffers and write them; the tests that race make threads of their own.
+pytestmark = pytest.mark.thread_unsafe(reason="writes the buffers of its fixtures")
+
 COUNT = 96
 ONE_BLOCK = LaunchConfig(grid=1, block=COUNT)
 

@@ -188,6 +188,7 @@ def test_the_limit_is_exact(device):
         buffer.close()
 
 
+@pytest.mark.thread_unsafe(reason="gc.collect() returns at once while another thread collects (CPython 3.13)")
 def test_the_limit_collects_before_it_refuses():
     resource = LimitingMemoryResource(SynchronousMemoryResource(), 64)
 
