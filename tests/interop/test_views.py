@@ -407,3 +407,17 @@ def test_exports_come_after_the_work(device, floats, stream, held_clock, protoco
     assert simulation.violations() == []
     for made in (other, consumer):
         made.close()
+
+
+def test_a_view_by_the_interface_holds_our_buffer(device, stream):
+    """The interface keeps nothing alive; of a buffer of ours the view does. Sabotage: without the lease the memory is gone."""
+    buffer = device.allocate(64, stream=stream)
+    for source in (buffer, StridedMemoryView.from_buffer(buffer, (16,), dtype="f4")):
+        view = StridedMemoryView.from_cuda_array_interface(source, stream)
+        assert view.ptr == buffer.handle
+        with pytest.raises(BufferError, match="still exported"):
+            buffer.close()
+        del view
+    buffer.close()
+    with pytest.raises(ClosedError):
+        StridedMemoryView.from_cuda_array_interface(buffer, stream)

@@ -44,6 +44,11 @@ cdef class Export:
                 self._view._buffer._buffer.leave_view()
 
 
+def lease_on(value):
+    """A lease that forbids to close the buffer behind `value`, a Buffer or a view."""
+    return Export(value if isinstance(value, StridedMemoryView) else buffer_view(value, (0,), None, 1, None, False))
+
+
 def export_view(StridedMemoryView view not None, stream, max_version, dl_device, copy):
     """Behind ``__dlpack__``."""
     cdef DLDevice device

@@ -22,7 +22,7 @@ cdef class StridedMemoryView:
     cdef readonly object exporting_obj
     cdef Buffer _buffer            # None: memory that the exporting object keeps
     cdef Imported _imported        # keeps a DLPack tensor
-    cdef object _exported          # keeps the export of a buffer protocol, without which a bytearray may move
+    cdef object _exported          # keeps the export of a buffer protocol, or a lease on a buffer of ours
     cdef Stream _stream            # in whose order the memory may be used; None: not known
     cdef object __weakref__
 

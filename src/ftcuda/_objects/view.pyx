@@ -371,8 +371,11 @@ cdef StridedMemoryView host_interface_view(object value):
 
 
 cdef StridedMemoryView cuda_interface_view(object value, Stream stream):
+    # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may close the buffer meanwhile.
+    lease = _exports.lease_on(value) if isinstance(value, (StridedMemoryView, Buffer)) else None
     found = parse(getattr(value, "__cuda_array_interface__", None), f"{type(value).__name__}.__cuda_array_interface__")
     cdef StridedMemoryView made = new_view(value, stream, found.shape, found.strides)
+    made._exported = lease
     made._pointer, made.readonly = found.pointer, found.readonly
     made._dtype = found.dtype
     made._code, made._bits = element_of(found.dtype)
