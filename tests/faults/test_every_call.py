@@ -163,7 +163,7 @@ OPERATIONS = {
     "Buffer.copy_to array in pieces": lambda w: w.large.copy_to(w.large_array, stream=w.stream),
     "Buffer.__dlpack__": lambda w: w.used_elsewhere().__dlpack__(stream=w.foreign.handle),
     "Buffer.__cuda_array_interface__": lambda w: w.buffer.__cuda_array_interface__,
-    "Buffer.close lent": lambda w: w.lent.close(),
+    "Buffer.close lent": lambda w: (w.lent.close(), w.device.sync()),  # by then the lender has it back
     "Device.trim_staging": lambda w: w.device.trim_staging(),
     "StridedMemoryView": lambda w: StridedMemoryView(w.interface, w.stream),
     "StridedMemoryView.as_tensor_map": lambda w: w.tensor.as_tensor_map((8, 32)),
