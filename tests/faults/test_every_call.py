@@ -115,6 +115,12 @@ def exclusive(world):
         world.stream.record(world.event)
 
 
+def held(operation):
+    """Runs it while the simulated device stands still: what it finds done or not is no matter of luck then."""
+    with simulation.held_clock():
+        operation()
+
+
 OPERATIONS = {
     "Device.create_stream": lambda w: w.keep(w.device.create_stream()),
     "Device.create_event": lambda w: w.keep(w.device.create_event()),
@@ -159,16 +165,16 @@ OPERATIONS = {
     "Kernel.occupancy": lambda w: w.kernel.occupancy.max_active_blocks_per_multiprocessor(32, 0),
     "Buffer.copy_from array": lambda w: w.buffer.copy_from(w.array, stream=w.stream),
     "Buffer.copy_to array": lambda w: w.buffer.copy_to(w.array, stream=w.stream),
-    "Buffer.copy_from array in pieces": lambda w: w.large.copy_from(w.large_array, stream=w.stream),
+    "Buffer.copy_from array in pieces": lambda w: held(lambda: w.large.copy_from(w.large_array, stream=w.stream)),
     "Buffer.copy_to array in pieces": lambda w: w.large.copy_to(w.large_array, stream=w.stream),
     "Buffer.__dlpack__": lambda w: w.used_elsewhere().__dlpack__(stream=w.foreign.handle),
     "Buffer.__cuda_array_interface__": lambda w: w.buffer.__cuda_array_interface__,
-    "Buffer.close lent": lambda w: (w.lent.close(), w.device.sync()),  # by then the lender has it back
+    "Buffer.close lent": lambda w: (held(w.lent.close), w.device.sync()),
     "Device.trim_staging": lambda w: w.device.trim_staging(),
     "StridedMemoryView": lambda w: StridedMemoryView(w.interface, w.stream),
     "StridedMemoryView.as_tensor_map": lambda w: w.tensor.as_tensor_map((8, 32)),
     "TensorMapDescriptor.replace_address": lambda w: w.tensor.as_tensor_map((8, 32)).replace_address(w.tensor),
-    "launch with an array": lambda w: launch(w.stream, ONE, w.kernel, w.interface),
+    "launch with an array": lambda w: held(lambda: launch(w.stream, ONE, w.kernel, w.interface)),
     "launch": lambda w: launch(w.stream, ONE, w.kernel, w.buffer),
     "launch elsewhere": lambda w: launch(w.other, ONE, w.kernel, w.buffer),
     "launch in a default stream": lambda w: launch(w.device.default_stream, ONE, w.kernel, w.buffer),
