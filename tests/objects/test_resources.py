@@ -54,6 +54,7 @@ def unraisable(monkeypatch):
     return seen
 
 
+@pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
 def test_a_resource_in_python(device, stream, saxpy):
     resource = PinnedAllocator()
     with resource.allocate(64, stream=stream) as buffer:
@@ -85,6 +86,7 @@ def test_exceptions_of_an_allocator_are_contained(device, stream, unraisable):
     assert unraisable == ["the allocator is unwell"]
 
 
+@pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
 def test_wrong_sizes_are_refused(device, stream):
     resource = PinnedAllocator(give=lambda size: size // 2)
     for wrapped in (StatisticsMemoryResource(resource), TrackingMemoryResource(resource)):
@@ -116,6 +118,7 @@ def test_what_a_resource_in_python_must_define():
         Buffer.from_handle(4096, 8, mr=PinnedAllocator(), owner=object())
 
 
+@pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
 def test_allocators_of_other_libraries(device, stream):
     memory = LegacyPinnedMemoryResource()
     given_back = []
