@@ -165,7 +165,6 @@ OPERATIONS = {
     "Kernel.occupancy": lambda w: w.kernel.occupancy.max_active_blocks_per_multiprocessor(32, 0),
     "Buffer.copy_from array": lambda w: w.buffer.copy_from(w.array, stream=w.stream),
     "Buffer.copy_to array": lambda w: w.buffer.copy_to(w.array, stream=w.stream),
-    "Buffer.copy_from array in pieces": lambda w: held(lambda: w.large.copy_from(w.large_array, stream=w.stream)),
     "Buffer.copy_to array in pieces": lambda w: w.large.copy_to(w.large_array, stream=w.stream),
     "Buffer.__dlpack__": lambda w: w.used_elsewhere().__dlpack__(stream=w.foreign.handle),
     "Buffer.__cuda_array_interface__": lambda w: w.buffer.__cuda_array_interface__,

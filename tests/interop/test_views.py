@@ -261,6 +261,7 @@ def result_of(buffer):
 def test_streams_are_ordered(device, scale, stream, floats, result):
     """The consumer's stream waits for the producer's: its kernel sees what the producer wrote."""
     producer = device.create_stream()
+    producer.wait(stream)  # which has filled the buffer
     for round in range(20):
         floats.copy_from(np.full(COUNT, round, "f4"), stream=producer)
         array = Interface(floats, stream=producer.handle)
