@@ -2,8 +2,6 @@
 #include "gate.hpp"
 #include "profile.hpp"
 
-#include <algorithm>
-
 namespace ftcuda::sim {
 
 using namespace abi;

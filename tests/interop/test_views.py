@@ -33,9 +33,8 @@ class Interface:
 class Capsules:
     """An array of another library by DLPack, which notes what it was asked for."""
 
-    def __init__(self, view, **replies):
+    def __init__(self, view):
         self.view, self.asked = view, []
-        self.replies = replies
 
     def __dlpack_device__(self):
         return self.view.__dlpack_device__()

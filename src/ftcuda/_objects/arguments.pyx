@@ -19,7 +19,7 @@ from ftcuda._objects.dlpack cimport CPU, CUDA
 from ftcuda._objects.kernel cimport Kernel, Slot
 from ftcuda._objects.stream cimport Stream
 from ftcuda._objects.tensor_map cimport TensorMapDescriptor
-from ftcuda._objects.view cimport StridedMemoryView, host_view, located, view_of_argument
+from ftcuda._objects.view cimport StridedMemoryView, located, view_or_none
 
 from ftcuda._objects.handles import handle_of
 
@@ -153,9 +153,7 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
     cdef int owner
     if type(value) is TensorMapDescriptor:
         return pack_tensor_map(kernel, index, value, stream, block + slot.offset, buffer)
-    view = view_of_argument(value, stream)
-    if view is None and PyObject_CheckBuffer(value):
-        view = host_view(value)
+    view = view_or_none(value, stream)
     if view is None and (handle := handle_of(value)) is not None:
         store_integer(kernel, index, handle, block + slot.offset)
         return None

@@ -1,7 +1,6 @@
 """What a view gives to others: DLPack, CUDA Array Interface, copies."""
 
 import numpy as np
-from cpython.buffer cimport PyObject_CheckBuffer
 from libc.stdint cimport uint64_t
 
 cimport core.copy as core
@@ -16,7 +15,7 @@ from ftcuda._objects.dlpack cimport (
 from ftcuda._objects.kept cimport keep
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream
-from ftcuda._objects.view cimport StridedMemoryView, buffer_view, host_view, located, view_of_argument
+from ftcuda._objects.view cimport StridedMemoryView, buffer_view, located, view_or_none
 
 from ftcuda._objects.elements import OPAQUE
 from ftcuda._objects.memory import LegacyPinnedMemoryResource
@@ -155,9 +154,7 @@ def interface_of(StridedMemoryView view not None):
 
 def end_of_copy(value, Buffer other not None, str name):
     """A view of an array that is copied to or from all of the buffer `other`."""
-    cdef StridedMemoryView view = view_of_argument(value, None)
-    if view is None and PyObject_CheckBuffer(value):
-        view = host_view(value)
+    cdef StridedMemoryView view = view_or_none(value, None)
     if view is None:
         raise TypeError(f"{name} must be a Buffer, an array or have the buffer protocol, not {type(value).__name__}")
     if not view.is_contiguous():

@@ -175,7 +175,9 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
         if pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count]):
             view = pack_array(kernel, index, arguments[index], stream, block, &used[buffer_count])
             if view is not None and used[buffer_count] == NULL:
-                foreign = [view] if foreign is None else [*foreign, view]
+                if foreign is None:
+                    foreign = []
+                foreign.append(view)
         if used[buffer_count] != NULL:
             buffer_count += 1
         parameters[index] = block + kernel._slots[index].offset

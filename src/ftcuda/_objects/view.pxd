@@ -36,6 +36,6 @@ cdef class StridedMemoryView:
 
 
 cdef StridedMemoryView view_of_argument(object value, Stream stream)
-cdef StridedMemoryView host_view(object value)
+cdef StridedMemoryView view_or_none(object value, Stream stream)
 cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly)
 cdef StridedMemoryView located(StridedMemoryView view)

@@ -330,14 +330,18 @@ cdef Stream stream_of(object stream):
 
 
 cdef StridedMemoryView any_view(object value, Stream stream):
-    cdef StridedMemoryView found = view_of_argument(value, stream)
-    if found is None and PyObject_CheckBuffer(value):
-        found = host_view(value)
+    cdef StridedMemoryView found = view_or_none(value, stream)
     if found is None:
         raise BufferError(
             f"{type(value).__name__} has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol"
         )
     return found
+
+
+cdef StridedMemoryView view_or_none(object value, Stream stream):
+    """A view by the first protocol that `value` has; None if it has none."""
+    cdef StridedMemoryView found = view_of_argument(value, stream)
+    return host_view(value) if found is None and PyObject_CheckBuffer(value) else found
 
 
 cdef StridedMemoryView view_of_argument(object value, Stream stream):
