@@ -11,14 +11,7 @@ folder=$PWD/.venv/$kind-cu$cuda
 python=$folder/bin/python
 say() { echo "ci/environment.sh: $*" >&2; }
 
-if ! command -v g++ >/dev/null; then
-    say "installing g++"
-    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
-    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y g++; } >&2; then
-        say "a C++17 compiler is missing; run: sudo apt-get install g++"
-        exit 1
-    fi
-fi
+command -v g++ >/dev/null || ci/debian.sh g++
 
 interpreter=$(ci/python.sh "$kind")
 if [ ! -x "$python" ] || ! "$python" -c '' 2>/dev/null; then

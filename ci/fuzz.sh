@@ -7,11 +7,8 @@ cd "$(dirname "$0")/.."
 seconds=${1:-20}
 if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     clang++ -x c++ -fsanitize=fuzzer - -o /dev/null 2>/dev/null; then
-    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
-    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends clang "libclang-rt-$(apt-cache show clang | sed -n 's/^Depends:.*clang-\([0-9]*\).*/\1/p' | head -n 1)-dev"; } >&2; then
-        echo "ci/fuzz.sh: clang++ with libFuzzer is missing; run: sudo apt-get install clang libclang-rt-14-dev" >&2
-        exit 1
-    fi
+    ci/debian.sh clang
+    ci/debian.sh "libclang-rt-$(clang++ -dumpversion | cut -d. -f1)-dev"
 fi
 
 fuzz() {

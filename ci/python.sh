@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Finds or makes a CPython 3.13 and prints its path: `ci/python.sh t` the free-threaded one (default), `ci/python.sh gil` the
-# other, `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built. Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which
-# takes three minutes once. Touches nothing outside the cache, except for Debian packages that the build needs.
+# other, `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built. Looked for on PATH, in the
+# project's cache, with `uv python install`; else built from Debian's source package, which takes three minutes once. Touches
+# nothing outside the cache, except for Debian packages that the build needs.
 set -euo pipefail
 
 kind=${1:-t}
@@ -60,18 +61,7 @@ if ! command -v apt-get >/dev/null; then
     say "there is no CPython 3.13 of kind '$kind', and no apt-get to fetch its source with; put $name on PATH"
     exit 1
 fi
-missing=()
-for package in "${packages[@]}"; do
-    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'ok installed' || missing+=("$package")
-done
-if [ ${#missing[@]} -gt 0 ]; then
-    say "installing ${missing[*]}"
-    root=(); [ "$(id -u)" = 0 ] || root=(sudo -n)
-    if ! { "${root[@]}" apt-get -qq update && "${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends "${missing[@]}"; } >&2; then
-        say "cannot install Debian packages; run: sudo apt-get install ${missing[*]}"
-        exit 1
-    fi
-fi
+"$(dirname "$0")/debian.sh" "${packages[@]}"
 
 work=$cache/build-$kind
 rm -rf "$work"

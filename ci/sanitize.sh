@@ -4,12 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-tools=$PWD/.venv/meson
-if [ ! -x "$tools/bin/meson" ] || [ ! -x "$tools/bin/ninja" ]; then
-    "$(ci/python.sh gil)" -m venv "$tools"
-    "$tools/bin/pip" -q install --disable-pip-version-check 'meson>=1.11' ninja
-fi
-PATH=$tools/bin:$PATH
+PATH=$(ci/meson.sh):$PATH
 for sanitizer in thread address,undefined; do
     folder=build/sanitize-${sanitizer%%,*}
     options=(-Dextension=false -Dcore_tests=true -Ddebug_locks=true -Dbuildtype=debugoptimized -Db_sanitize="$sanitizer" -Db_lundef=false)

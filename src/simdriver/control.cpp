@@ -150,6 +150,7 @@ int schedule_park(const void* key, const char* where) {
 }
 
 void schedule_unpark(const void* key) {
+    if (!scheduler::is_active()) return;  // no lock without need: in the child of a fork it may be locked for ever
     const Guard lock(world().mutex);
     scheduler::unpark(key);
 }

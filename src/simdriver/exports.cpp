@@ -8,7 +8,9 @@
 #include <cstdio>
 #include <cstring>
 
+#ifndef _WIN32
 #include <pthread.h>
+#endif
 
 namespace ftcuda::sim {
 
@@ -143,7 +145,9 @@ FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
     const Guard lock(w.mutex);
     if (w.initialised.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     if (device_count() <= 0) return CUDA_ERROR_NO_DEVICE;
+#ifndef _WIN32
     pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+#endif
     for (int device = 0; device < device_count(); ++device) {
         auto context = std::make_shared<Context>();
         context->device = device;

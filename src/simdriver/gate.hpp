@@ -34,7 +34,11 @@ extern "C" {
 
 }  // namespace ftcuda::sim
 
+#ifdef _WIN32
+#define FTCUDA_SIM_EXPORT extern "C" __declspec(dllexport)
+#else
 #define FTCUDA_SIM_EXPORT extern "C" __attribute__((visibility("default")))
+#endif
 
 #define FTCUDA_SIM_ENTER(symbol)                                                                     \
     if (const CUresult refused = enter(Call::symbol); refused != CUDA_SUCCESS) return refused

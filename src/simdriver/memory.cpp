@@ -1,37 +1,29 @@
 // Device memory: addresses that the host cannot touch, backed by pages that the simulator can.
+#include "pages.hpp"
 #include "profile.hpp"
 #include "world.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 namespace ftcuda::sim {
 
 namespace {
 
 constexpr std::uint64_t granularity = 512;        // as cuMemAlloc aligns
-constexpr std::uint64_t page = 4096;
 constexpr std::uint64_t filled = 16 << 20;        // garbage is written to this much of an allocation
 constexpr int fresh = 0xa5;
 constexpr int freed = 0xdd;
 
-// One device's memory. The addresses handed out lie in a reservation without any access, so that host code which
-// dereferences one faults; the same pages are mapped a second time, readable, elsewhere.
+// One device's memory. The addresses handed out cannot be touched, so that host code which dereferences one faults; their
+// bytes lie elsewhere.
 class Arena {
 public:
     explicit Arena(std::uint64_t size) {
-        const int file = memfd_create("ftcuda-simulated-device", MFD_CLOEXEC);
-        if (file < 0 || ftruncate(file, static_cast<off_t>(size)) != 0) return;
-        void* const addresses = mmap(nullptr, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        void* const bytes = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
-        close(file);
-        if (addresses == MAP_FAILED || bytes == MAP_FAILED) return;
-        base_ = reinterpret_cast<std::uintptr_t>(addresses);
-        bytes_ = static_cast<std::byte*>(bytes);
+        const pages::Twins twins = pages::reserve(size);
+        if (twins.addresses == 0) return;
+        base_ = twins.addresses;
+        bytes_ = twins.bytes;
         free_.emplace(base_, size);
     }
 
@@ -41,6 +33,7 @@ public:
             if (range->second < size) continue;
             const std::uint64_t begin = range->first;
             const std::uint64_t rest = range->second - size;
+            if (!pages::provide(bytes(begin), size)) return 0;
             free_.erase(range);
             if (rest != 0) free_.emplace(begin + size, rest);
             return begin;
@@ -66,11 +59,11 @@ public:
 
     std::byte* bytes(std::uint64_t begin) const noexcept { return bytes_ + (begin - base_); }
 
-    // Gives whole pages back to the system.
+    // Gives the whole pages of a range back to the system.
     void drop(std::uint64_t begin, std::uint64_t size) const noexcept {
-        const std::uint64_t first = (begin - base_ + page - 1) / page * page;
-        const std::uint64_t last = (begin - base_ + size) / page * page;
-        if (first < last) madvise(bytes_ + first, last - first, MADV_REMOVE);
+        const std::uint64_t first = (begin + pages::size - 1) / pages::size * pages::size;  // the base is a page's begin too
+        const std::uint64_t last = (begin + size) / pages::size * pages::size;
+        if (first < last) pages::drop(bytes(first), last - first);
     }
 
 private:
@@ -135,10 +128,9 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
         used += rounded(size);
         allocation.bytes = arena(device).bytes(allocation.begin);
     } else {
-        void* const host = mmap(nullptr, (size + page - 1) / page * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (host == MAP_FAILED) return CUDA_ERROR_OUT_OF_MEMORY;
-        allocation.begin = reinterpret_cast<std::uintptr_t>(host);
-        allocation.bytes = static_cast<std::byte*>(host);
+        allocation.bytes = pages::map(size);
+        if (allocation.bytes == nullptr) return CUDA_ERROR_OUT_OF_MEMORY;
+        allocation.begin = reinterpret_cast<std::uintptr_t>(allocation.bytes);
     }
     std::memset(allocation.bytes, fresh, std::min(size, filled));
     if (pool) {
@@ -172,7 +164,7 @@ void release(Allocation& allocation) {
         arena(allocation.device).give(allocation.begin, rounded(allocation.size));
         w.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
     } else {
-        munmap(allocation.bytes, (allocation.size + page - 1) / page * page);
+        pages::unmap(allocation.bytes, allocation.size);
     }
     w.allocations.erase(allocation.begin);
     memory().advance();

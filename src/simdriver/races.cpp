@@ -1,5 +1,7 @@
 #include "races.hpp"
 
+#include "per_thread.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -13,7 +15,12 @@ std::atomic<bool> watching{false};
 Clock host;   // under the world's lock
 
 using Ranges = std::map<std::uint64_t, std::uint64_t>;   // begin -> end, apart from each other
-thread_local std::array<Ranges, 3> touched;              // by ptx::Access, of the work that this thread runs
+
+// By ptx::Access, of the work that this thread runs.
+std::array<Ranges, 3>& touched() {
+    static const PerThread<std::array<Ranges, 3>> mine;
+    return *mine;
+}
 
 constexpr std::size_t remembered = 512;   // of the accesses to one allocation, the latest
 
@@ -84,12 +91,12 @@ void host_saw(const Point& point) {
 }
 
 void begin() {
-    for (Ranges& ranges : touched) ranges.clear();
+    for (Ranges& ranges : touched()) ranges.clear();
 }
 
 void touch(std::uint64_t address, std::size_t size, ptx::Access access) {
     if (!is_watching()) return;
-    Ranges& ranges = touched[static_cast<std::size_t>(access)];
+    Ranges& ranges = touched()[static_cast<std::size_t>(access)];
     std::uint64_t begin = address;
     std::uint64_t end = address + size;
     auto next = ranges.upper_bound(begin);
@@ -106,8 +113,9 @@ void touch(std::uint64_t address, std::size_t size, ptx::Access access) {
 
 void end(const Queue& queue, const Work& work) {
     if (!work.clock) return;
-    for (std::size_t kind = 0; kind < touched.size(); ++kind) {
-        for (const auto& [begin, end] : touched[kind]) {
+    const std::array<Ranges, 3>& ranges = touched();
+    for (std::size_t kind = 0; kind < ranges.size(); ++kind) {
+        for (const auto& [begin, end] : ranges[kind]) {
             Allocation* const allocation = find_allocation(begin, 1);
             if (allocation == nullptr) continue;   // plain host memory
             Past now{begin, std::min(end, allocation->begin + allocation->size), static_cast<ptx::Access>(kind), queue.id, queue.completed + 1, work.what};

@@ -1,5 +1,7 @@
 #include "scheduler.hpp"
 
+#include "per_thread.hpp"
+
 #include <algorithm>
 #include <chrono>
 
@@ -37,7 +39,10 @@ State& state() noexcept {
     return only;
 }
 
-thread_local std::shared_ptr<Thread> self;
+std::shared_ptr<Thread>& self() noexcept {
+    static const PerThread<std::shared_ptr<Thread>> mine;
+    return *mine;
+}
 
 // SplitMix64.
 std::uint64_t next_random(std::uint64_t& seed) noexcept {
@@ -106,7 +111,7 @@ void choose() {
 
 // A thread whose session ended badly takes no part in the next one.
 bool takes_part(const Thread& thread) noexcept {
-    return state().active.load(std::memory_order_relaxed) && !thread.abandoned.load(std::memory_order_relaxed);
+    return is_active() && !thread.abandoned.load(std::memory_order_relaxed);
 }
 
 void wait_for_turn(Guard& lock, Thread& thread) {
@@ -163,37 +168,38 @@ std::uint64_t trace() noexcept { return state().trace; }
 
 void enter(Guard& lock, std::uint64_t index) {
     State& s = state();
-    self = std::make_shared<Thread>();
-    self->index = index;
-    draw_priority(*self);
+    const std::shared_ptr<Thread> me = self() = std::make_shared<Thread>();
+    me->index = index;
+    draw_priority(*me);
     const auto place = std::find_if(s.threads.begin(), s.threads.end(), [&](const auto& other) { return other->is_worker || other->index > index; });
-    s.threads.insert(place, self);
+    s.threads.insert(place, me);
     if (--s.expected == 0) {
         s.active.store(true, std::memory_order_relaxed);
         choose();
     }
-    while (!self->abandoned.load(std::memory_order_relaxed) && s.prepared && (s.expected != 0 || s.running != self.get())) self->turn.wait(lock);
+    while (!me->abandoned.load(std::memory_order_relaxed) && s.prepared && (s.expected != 0 || s.running != me.get())) me->turn.wait(lock);
 }
 
 void leave(Guard&) {
     State& s = state();
-    const std::shared_ptr<Thread> me = std::move(self);
+    const std::shared_ptr<Thread> me = std::move(self());
     if (me == nullptr || me->abandoned.load(std::memory_order_relaxed)) return;
     s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), me), s.threads.end());
-    if (!s.active.load(std::memory_order_relaxed)) return;
+    if (!is_active()) return;
     const bool last = std::all_of(s.threads.begin(), s.threads.end(), [](const auto& thread) { return thread->is_worker; });
     if (last) return end(Ending::finished);
     s.running = nullptr;
     choose();
 }
 
-bool is_scheduled() noexcept { return self != nullptr && takes_part(*self); }
+bool is_active() noexcept { return state().active.load(std::memory_order_relaxed); }
+bool is_scheduled() noexcept { return self() != nullptr && takes_part(*self()); }
 
 void point(Guard& lock, const char* where) {
     if (!is_scheduled()) return;
-    self->where = where;
+    self()->where = where;
     choose();
-    wait_for_turn(lock, *self);
+    wait_for_turn(lock, *self());
 }
 
 void point(const char* where) {
@@ -204,10 +210,10 @@ void point(const char* where) {
 
 bool park(Guard& lock, const void* key, const char* where) {
     if (!is_scheduled()) return false;
-    self->where = where;
-    self->parked_on = key;
+    self()->where = where;
+    self()->parked_on = key;
     choose();
-    wait_for_turn(lock, *self);
+    wait_for_turn(lock, *self());
     return is_scheduled();
 }
 
@@ -228,15 +234,15 @@ std::shared_ptr<Thread> add_worker() {
 }
 
 void adopt(Guard& lock, const std::shared_ptr<Thread>& worker) {
-    self = worker;
+    self() = worker;
     wait_for_turn(lock, *worker);
 }
 
 void remove(Guard&, const std::shared_ptr<Thread>& worker) {
     State& s = state();
     s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), worker), s.threads.end());
-    self.reset();
-    if (s.active.load(std::memory_order_relaxed)) {
+    self().reset();
+    if (is_active()) {
         s.running = nullptr;
         choose();
     } else {
@@ -245,12 +251,12 @@ void remove(Guard&, const std::shared_ptr<Thread>& worker) {
 }
 
 void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready) {
-    if (self == nullptr) {
+    if (self() == nullptr) {
         while (!ready()) changed.wait(lock);
         return;
     }
     State& s = state();
-    Thread& me = *self;
+    Thread& me = *self();
     me.ready = ready;
     me.where = where;
     if (takes_part(me)) choose();

@@ -51,7 +51,9 @@ std::uint64_t trace() noexcept;   // a hash of every choice
 void enter(Guard& lock, std::uint64_t index);
 void leave(Guard& lock);
 
-// Whether the calling thread takes part in a session.
+// Whether a session is under way; for threads outside of it a hint.
+bool is_active() noexcept;
+// Whether the calling thread takes part in it.
 bool is_scheduled() noexcept;
 
 // A place where another thread may go on instead. `where` must live for ever.

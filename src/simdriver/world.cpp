@@ -1,5 +1,7 @@
 #include "world.hpp"
 
+#include "per_thread.hpp"
+
 #include <atomic>
 #include <thread>
 
@@ -38,10 +40,12 @@ namespace {
 
 // Ends the calling thread's own default streams with it.
 struct ThreadEnd {
+    const std::uint64_t thread = this_thread();
+
     ~ThreadEnd() {
         const Guard lock(world().mutex);
         for (const std::shared_ptr<Context>& context : world().contexts) {
-            const auto mine = context->per_thread.find(this_thread());
+            const auto mine = context->per_thread.find(thread);
             if (mine == context->per_thread.end()) continue;
             retire_queue(*mine->second);
             context->per_thread.erase(mine);
@@ -58,8 +62,8 @@ std::shared_ptr<Stream> make_token_stream(Context& context, CUstream token) {
     stream->id = stream->queue->id = world().next_stream_id++;
     if (token == CU_STREAM_PER_THREAD) {
         context.streams.push_back(stream);
-        thread_local const ThreadEnd end;
-        static_cast<void>(end);
+        static const PerThread<ThreadEnd> end;
+        static_cast<void>(*end);
     }
     return stream;
 }

@@ -1,0 +1,44 @@
+#include "pages.hpp"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+namespace ftcuda::sim::pages {
+
+namespace {
+
+std::uint64_t whole(std::uint64_t length) noexcept {
+    return (length + size - 1) / size * size;
+}
+
+}  // namespace
+
+Twins reserve(std::uint64_t length) noexcept {
+    const int file = memfd_create("ftcuda-simulated-device", MFD_CLOEXEC);
+    if (file < 0 || ftruncate(file, static_cast<off_t>(length)) != 0) return {};
+    void* const addresses = mmap(nullptr, length, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void* const bytes = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file, 0);
+    close(file);
+    if (addresses == MAP_FAILED || bytes == MAP_FAILED) return {};
+    return {reinterpret_cast<std::uintptr_t>(addresses), static_cast<std::byte*>(bytes)};
+}
+
+bool provide(std::byte*, std::uint64_t) noexcept {
+    return true;  // pages come as they are touched
+}
+
+void drop(std::byte* bytes, std::uint64_t length) noexcept {
+    madvise(bytes, length, MADV_REMOVE);
+}
+
+std::byte* map(std::uint64_t length) noexcept {
+    void* const bytes = mmap(nullptr, whole(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return bytes == MAP_FAILED ? nullptr : static_cast<std::byte*>(bytes);
+}
+
+void unmap(std::byte* bytes, std::uint64_t length) noexcept {
+    munmap(bytes, whole(length));
+}
+
+}  // namespace ftcuda::sim::pages
