@@ -6,13 +6,13 @@
 #include "../../src/ftcuda/_core/kept.hpp"
 #include "../../src/ftcuda/_core/launch.hpp"
 #include "../../src/ftcuda/_core/reclaim.hpp"
+#include "../../src/ftcuda/_driver/library.hpp"
 #include "../../src/ftcuda/_driver/loader.hpp"
 #include "../../src/simdriver/control.hpp"
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <dlfcn.h>
 #include <thread>
 
 namespace {
@@ -240,8 +240,10 @@ void race_copies(Context& context, MemoryResource& memory) {
 }
 
 const FtcudaSimControl& control_of(const char* path) {
-    void* const library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
-    return *reinterpret_cast<const FtcudaSimControl* (*)()>(dlsym(library, "ftcuda_sim_control"))();
+    std::string error;
+    const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
+    CHECK(static_cast<bool>(library));
+    return *reinterpret_cast<const FtcudaSimControl* (*)()>(library.symbol("ftcuda_sim_control"))();
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
+import threading
+
 import pytest
 
 from ftcuda import ClosedError, Event, EventOptions
+from ftcuda.testing import together
 from tests.conftest import simulated_only
 
 
@@ -51,6 +54,57 @@ def test_not_reached(stream):
         with pytest.raises(RuntimeError, match="not both are reached"):
             end - start
     end.sync()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="counts the driver calls of the whole process")
+def test_an_event_that_is_done_is_not_asked_about(stream):
+    """Until it is recorded again, or somebody else has its handle. Sabotage: what is known must go with the next record."""
+    from ftcuda.testing import simulation
+
+    def asked(event, done):
+        before = simulation.calls("cuEventQuery")
+        assert event.is_done is done
+        return simulation.calls("cuEventQuery") - before
+
+    event = stream.record()
+    event.sync()
+    assert [asked(event, True) for _ in range(3)] == [1, 0, 0]
+    with simulation.held_clock():
+        stream.record(event)
+        assert [asked(event, False) for _ in range(2)] == [1, 1]
+    event.sync()
+    assert [asked(event, True) for _ in range(2)] == [1, 0]
+    assert event.handle and [asked(event, True) for _ in range(2)] == [1, 1]
+    event.close()
+    with pytest.raises(ClosedError):
+        event.is_done
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_a_query_does_not_outlive_the_record_that_it_asked_about(stream):
+    """Threads ask all the time; right after a record that cannot be reached, nobody may be told that it was."""
+    from ftcuda.testing import simulation
+
+    event, stop = stream.record(), threading.Event()
+
+    def act(index):
+        if index:
+            while not stop.is_set():
+                event.is_done
+            return
+        try:
+            for _ in range(100):
+                event.sync()
+                with simulation.held_clock():
+                    stream.record(event)
+                    assert not any(event.is_done for _ in range(5))
+        finally:
+            stop.set()
+
+    together(4, act)
+    event.close()
 
 
 def test_close(stream):

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace ftcuda::core {
 
@@ -49,25 +50,26 @@ private:
     const Status status_;
 };
 
-// Copies a piece between the device and a chunk, and records the chunk's event behind it. On failure the chunk is given back.
+// Copies a piece between the device and a chunk, and records the chunk's event behind it. On failure the chunk is given back,
+// and `chunk` is none.
 Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Staging::Chunk& chunk) {
     Context& context = stream.context();
     Status status = context.take_event(chunk.event);
     if (!status.ok()) {
-        context.staging().give(chunk);
+        context.staging().give(std::exchange(chunk, {}));
         return status;
     }
     status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
     const bool started = status.ok();
     if (started) status = context.observe(cu.cuEventRecord(chunk.event, stream.cu_stream()));
     if (status.ok()) return status;
-    context.give_event(chunk.event);
-    chunk.event = nullptr;
+    context.give_event(std::exchange(chunk.event, nullptr));
     if (started) {  // the copy may still use the chunk, and nothing says until when
         context.retire([&context, chunk] { context.staging().give(chunk); });
     } else {
         context.staging().give(chunk);
     }
+    chunk = {};
     return status;
 }
 
@@ -75,14 +77,24 @@ CUdeviceptr address(const Staging::Chunk& chunk) noexcept {
     return reinterpret_cast<std::uintptr_t>(chunk.memory);
 }
 
-Status upload_piece(CUdeviceptr destination, const char* source, std::size_t bytes, Stream& stream) {
+// Copies in pieces through two chunks: while the device copies from one, the host fills the other. More of them, or new ones for
+// each piece, would be slower: the memory would leave the processor's caches between the host's writing and the device's reading.
+Status upload_pieces(CUdeviceptr destination, const char* source, std::size_t bytes, Stream& stream) {
     Staging& staging = stream.context().staging();
-    Staging::Chunk chunk;
-    if (const Status status = staging.take(chunk); !status.ok()) return status;
-    std::memcpy(chunk.memory, source, bytes);
-    if (const Status status = copy_piece(destination, address(chunk), bytes, stream, chunk); !status.ok()) return status;
-    staging.give(chunk);
-    return {};
+    std::array<Staging::Chunk, 2> chunks{};
+    Status status;
+    for (std::size_t done = 0; done < bytes && status.ok(); done += Staging::chunk_bytes) {
+        Staging::Chunk& chunk = chunks[done / Staging::chunk_bytes % chunks.size()];
+        status = chunk.memory == nullptr ? staging.take(chunk) : staging.wait(chunk);
+        if (!status.ok()) break;
+        const std::size_t piece = std::min(bytes - done, Staging::chunk_bytes);
+        std::memcpy(chunk.memory, source + done, piece);
+        status = copy_piece(destination + done, address(chunk), piece, stream, chunk);
+    }
+    for (const Staging::Chunk& chunk : chunks) {
+        if (chunk.memory != nullptr) staging.give(chunk);
+    }
+    return status;
 }
 
 struct Piece {
@@ -98,12 +110,8 @@ Status begin_download(char* destination, CUdeviceptr source, std::size_t bytes, 
 }
 
 Status end_download(Piece& piece, Context& context) {
-    const Status status = context.observe(cu.cuEventSynchronize(piece.chunk.event));
-    if (status.ok()) {
-        std::memcpy(piece.destination, piece.chunk.memory, piece.bytes);
-        context.give_event(piece.chunk.event);
-        piece.chunk.event = nullptr;
-    }
+    const Status status = context.staging().wait(piece.chunk);
+    if (status.ok()) std::memcpy(piece.destination, piece.chunk.memory, piece.bytes);
     context.staging().give(piece.chunk);
     return status;
 }
@@ -180,14 +188,7 @@ Status copy(Place destination, Place source, std::size_t bytes, Stream& stream) 
 }
 
 Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream) {
-    const auto copy_all = [&]() -> Status {
-        for (std::size_t done = 0; done < bytes; done += Staging::chunk_bytes) {
-            const std::size_t piece = std::min(bytes - done, Staging::chunk_bytes);
-            const Status status = upload_piece(destination.pointer + done, static_cast<const char*>(source) + done, piece, stream);
-            if (!status.ok()) return status;
-        }
-        return {};
-    };
+    const auto copy_all = [&] { return upload_pieces(destination.pointer, static_cast<const char*>(source), bytes, stream); };
     return in_section(bytes, stream, [&] { return with_place(destination, stream, copy_all); });
 }
 

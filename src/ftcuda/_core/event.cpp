@@ -38,9 +38,20 @@ Status Event::query(bool& done) noexcept {
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const reclaim::RelaxedCapture relaxed;
+    const Records before = records_.load(std::memory_order_acquire);
+    FTCUDA_SCHEDULE_POINT("query an event");
     const Status status = cu.cuEventQuery(cu_event_);
     done = status.ok();
+    if (done && (before & (in_progress | shared)) == 0) known_done_.store(before, std::memory_order_release);
     return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Event::record(CUstream cu_stream) noexcept {
+    records_.fetch_add(1, std::memory_order_acq_rel);
+    FTCUDA_SCHEDULE_POINT("record an event");
+    const Status status = context_->observe(cu.cuEventRecord(cu_event_, cu_stream));
+    records_.fetch_add(ended - 1, std::memory_order_acq_rel);
+    return status;
 }
 
 Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {

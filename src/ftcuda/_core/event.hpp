@@ -12,6 +12,11 @@ public:
 
     Context& context() const noexcept { return *context_; }
     abi::CUevent cu_event() const noexcept { return cu_event_; }
+    // For others, who may record with it and tell nobody: from here on the driver is asked every time.
+    abi::CUevent share_cu_event() noexcept {
+        records_.fetch_or(shared, std::memory_order_relaxed);
+        return cu_event_;
+    }
     unsigned flags() const noexcept { return flags_; }
 
     void close() noexcept {
@@ -26,6 +31,13 @@ public:
 
     Status synchronize() noexcept;
     Status query(bool& done) noexcept;
+    // Whether a query found the latest record done, without the driver. False also for an event that cannot be used any more.
+    bool is_known_done() const noexcept {
+        return known_done_.load(std::memory_order_acquire) == records_.load(std::memory_order_acquire) && !is_closed() &&
+               context_->usable().ok();
+    }
+    // Into `cu_stream`, of the event's context; the caller has a lease on the event.
+    Status record(abi::CUstream cu_stream) noexcept;
 
     // Milliseconds from `start` to `end`, both recorded and reached.
     static Status elapsed(Event& start, Event& end, float& milliseconds) noexcept;
@@ -37,10 +49,22 @@ private:
 
     void destroy() noexcept;
 
+    // Of records_: how many records have ended, how many are in progress, and whether others have the handle.
+    using Records = std::uint64_t;
+    static constexpr Records in_progress = 0xffff;
+    static constexpr Records ended = 0x1'0000;
+    static constexpr Records shared = Records{1} << 63;
+
     // Constant after construction.
     Context* const context_;
     const abi::CUevent cu_event_;
     const unsigned flags_;
+
+    // Synchronise themselves. A query that begins with no record in progress, and finds the event done, remembers the records
+    // it began with: any later record changes them before the driver hears of it. Acquire and release: whoever finds the event
+    // known to be done sees what the one who asked the driver saw.
+    std::atomic<Records> records_{0};
+    std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
 
     // Synchronises itself.
     Lifetime lifetime_;

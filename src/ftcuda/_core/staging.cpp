@@ -2,6 +2,8 @@
 
 #include "../_driver/table.hpp"
 
+#include <utility>
+
 namespace ftcuda::core {
 
 using driver::cu;
@@ -9,6 +11,7 @@ using namespace abi;
 
 Status Staging::take(Chunk& chunk) {
     bool full = false;
+    chunk = {};
     {
         const Lock lock(mutex_);
         full = made_ >= limit;
@@ -18,23 +21,23 @@ Status Staging::take(Chunk& chunk) {
         }
     }
     if (chunk.memory == nullptr) return make(chunk);
-    if (chunk.event == nullptr) return {};
-    if (!context_.is_reached(chunk.event)) {
-        if (!full) {
-            {
-                const Lock lock(mutex_);
-                idle_.push_front(chunk);
-            }
-            return make(chunk);
+    if (!full && chunk.event != nullptr && !context_.is_reached(chunk.event)) {
+        {
+            const Lock lock(mutex_);
+            idle_.push_front(chunk);
         }
-        const Status status = context_.observe(cu.cuEventSynchronize(chunk.event));
-        if (!status.ok()) {
-            give(chunk);
-            return status;
-        }
+        return make(chunk);
     }
-    context_.give_event(chunk.event);
-    chunk.event = nullptr;
+    const Status status = wait(chunk);
+    if (!status.ok()) give(std::exchange(chunk, {}));
+    return status;
+}
+
+Status Staging::wait(Chunk& chunk) {
+    if (chunk.event == nullptr) return {};
+    const Status status = context_.observe(cu.cuEventSynchronize(chunk.event));
+    if (!status.ok()) return status;
+    context_.give_event(std::exchange(chunk.event, nullptr));
     return {};
 }
 

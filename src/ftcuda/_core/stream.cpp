@@ -166,7 +166,7 @@ Status Stream::record(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    return context_->observe(cu.cuEventRecord(event.cu_event(), cu_stream_));
+    return event.record(cu_stream_);
 }
 
 Status Stream::wait(Event& event) noexcept {

@@ -46,7 +46,7 @@ cdef class Event:
     @property
     def handle(self):
         """The ``CUevent`` as an integer. Thread safety: atomic."""
-        return <size_t>self._event.cu_event()
+        return <size_t>self._event.share_cu_event()
 
     @property
     def device(self):
@@ -72,8 +72,11 @@ cdef class Event:
     def is_done(self):
         """Whether all work before the latest record is done; True for an event never recorded.
 
-        Asks the driver, and does not wait. Thread safety: atomic.
+        Asks the driver until it is, and does not wait. After :attr:`handle` was read, by which others may record, it asks every
+        time. Thread safety: atomic.
         """
+        if self._event.is_known_done():
+            return True
         cdef Status status
         cdef bint done = False
         cdef bool answer = False

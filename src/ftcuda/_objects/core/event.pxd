@@ -19,6 +19,8 @@ cdef extern from "_core/event.hpp" namespace "ftcuda::core" nogil:
         Status elapsed(Event& start, Event& end, float& milliseconds)
         Context& context()
         CUevent cu_event()
+        CUevent share_cu_event()
+        bool is_known_done()
         unsigned flags()
         void close()
         bool is_closed()
