@@ -5,14 +5,15 @@ import json
 import sys
 import sysconfig
 from importlib import metadata, util
+from typing import Any
 
 import ftcuda
 from ftcuda._objects.program import find_nvrtc
 
 
-def gather() -> dict:
+def gather() -> dict[str, Any]:
     """Returns interpreter, wheel, driver, devices and NVRTC, each with what was wrong with it, if anything was."""
-    found: dict = {
+    found: dict[str, Any] = {
         "ftcuda": ftcuda.__version__,
         "wheel": wheel_tags(),
         "interpreter": {
@@ -46,7 +47,7 @@ def wheel_tags() -> list[str]:
     return [line.partition(": ")[2] for line in text.splitlines() if line.startswith("Tag: ")]
 
 
-def describe(device: ftcuda.Device) -> dict:
+def describe(device: ftcuda.Device) -> dict[str, Any]:
     """Returns what there is to know about a device."""
     return {
         "device_id": device.device_id,
@@ -57,7 +58,7 @@ def describe(device: ftcuda.Device) -> dict:
     }
 
 
-def show(found: dict) -> None:
+def show(found: dict[str, Any]) -> None:
     """Prints it as tables, where rich is installed, else as lines."""
     rows = [
         ("ftcuda", f"{found['ftcuda']} {' '.join(found['wheel'])}".rstrip()),

@@ -1,7 +1,7 @@
 """Other libraries, as they are installed: what they make goes in, what ftcuda makes goes out.
 
 A library that is not installed is skipped and counted. cuda-bindings comes with the extras cu12 and cu13, numpy always; torch,
-cupy, warp and cuda.core are tested where there is a GPU and they have a wheel for the interpreter.
+cupy, warp and cuda.core are tested where they have a wheel for the interpreter, and their device arrays where there is a GPU.
 """
 
 import sys
@@ -11,6 +11,7 @@ import pytest
 
 import ftcuda
 from ftcuda import Buffer, Kernel, LaunchConfig, LegacyPinnedMemoryResource, Stream, StridedMemoryView, launch
+from ftcuda.testing import together
 from tests.conftest import IS_SIMULATED
 
 # Its threads would be given the same buffers and write them; the tests that race make threads of their own.
@@ -121,6 +122,29 @@ def test_numpy(stream, scale, filled):
     assert isinstance(memoryview(bytearray(4)).obj, bytearray)
 
 
+def test_torch_tensors_of_the_host(device, stream):
+    torch = pytest.importorskip("torch", reason="torch is not installed")
+    tensor = torch.arange(96, dtype=torch.float32)
+    assert StridedMemoryView.from_dlpack(tensor, stream).ptr == tensor.data_ptr()
+
+    def round_trip(index):
+        mine, theirs, back = device.create_stream(), tensor * (index + 1), torch.empty(96)
+        with device.allocate(theirs.nbytes, stream=mine) as buffer:
+            for _ in range(10):
+                buffer.copy_from(theirs, stream=mine)
+                buffer.copy_to(back, stream=mine)
+                assert (back == theirs).all()
+        mine.close()
+
+    together(4, round_trip)
+    with LegacyPinnedMemoryResource().allocate(384) as pinned:
+        pinned.copy_from(np.asarray(tensor), stream=stream)
+        stream.sync()
+        seen = torch.from_numpy(np.asarray(StridedMemoryView.from_buffer(pinned, (96,), dtype="f4")))
+        assert seen.data_ptr() == pinned.handle and (seen == tensor).all()
+        del seen
+
+
 def test_torch(stream, scale, filled):
     torch = peer("torch")
     source = torch.arange(96, dtype=torch.float32, device="cuda")
@@ -178,9 +202,7 @@ def test_warp(stream, scale, filled):
     host = np.empty(96, "f4")
     filled[1].copy_to(host, stream=stream)
     assert (host == 2 * np.arange(96)).all()
-    viewed = warp.array(
-        StridedMemoryView.from_buffer(filled[1], (96,), dtype="f4"), dtype=warp.float32, device="cuda:0", copy=False
-    )
+    viewed = warp.from_dlpack(StridedMemoryView.from_buffer(filled[1], (96,), dtype="f4"))
     assert (viewed.numpy() == host).all()
 
 
@@ -197,7 +219,8 @@ def test_cuda_core(device, stream, scale, filled):
     their_stream = theirs.create_stream()
     assert device.create_stream(their_stream).handle == int(their_stream.handle)
     assert int(theirs.create_stream(stream).handle) == stream.handle
-    assert TheirView(filled[0], stream_ptr=stream.handle).ptr == filled[0].handle
+    view_of = getattr(TheirView, "from_any_interface", TheirView)
+    assert view_of(filled[0], stream_ptr=stream.handle).ptr == filled[0].handle
     buffer = theirs.allocate(384, stream=their_stream)
     launch(stream, ONE, scale, filled[0], buffer, 2.0, 96)
     stream.sync()

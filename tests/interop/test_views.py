@@ -1,6 +1,7 @@
 """Arrays in and out: DLPack, CUDA Array Interface, buffer protocol."""
 
 import ctypes
+import threading
 from types import SimpleNamespace
 
 import numpy as np
@@ -380,6 +381,32 @@ def test_chunks_are_not_used_twice(device, stream, held_clock):
             first.copy_from(b"1" * 64, stream=stream)
             second.copy_from(b"2" * 64, stream=stream)
         assert read(first, stream, "u1").tobytes() == b"1" * 64 and read(second, stream, "u1").tobytes() == b"2" * 64
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_pieces_wait_for_their_chunk(device, stream, held_clock):
+    """More pieces than one copy has chunks. Sabotage: without the wait later bytes arrive twice."""
+    source = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
+    with device.allocate(source.nbytes, stream=stream) as buffer:
+        stream.sync()
+        with held_clock():
+            copying = threading.Thread(target=buffer.copy_from, args=(source,), kwargs={"stream": stream})
+            copying.start()
+            copying.join(0.3)
+            assert copying.is_alive()
+        copying.join()
+        assert (read(buffer, stream, "u1") == source).all()
+
+
+def test_arrays_that_refuse_the_buffer_protocol(floats, stream, interop_code):
+    """As CuPy's do: they have the protocol, and raise."""
+
+    class Refusing(Interface):
+        def __buffer__(self, flags):
+            raise TypeError("not for the host")
+
+    launch(stream, ONE_BLOCK, interop_code.get_kernel("scale"), Refusing(floats), floats, 2.0, COUNT)
+    assert (read(floats, stream) == 2 * np.arange(COUNT)).all()
 
 
 @pytest.mark.thread_unsafe(reason="reads the violations of the whole process")

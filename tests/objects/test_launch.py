@@ -1,4 +1,6 @@
 import ctypes
+import inspect
+import sys
 
 import numpy as np
 import pytest
@@ -140,6 +142,30 @@ def test_wrong_objects(saxpy, stream):
 def test_bad_configurations(options, error):
     with pytest.raises(error):
         LaunchConfig(**options)
+
+
+def test_arguments_by_name(saxpy, stream):
+    """The first three may be given by name, as long as no argument of the kernel follows them."""
+    with pytest.raises(TypeError, match="takes 4 arguments, 0 were given"):
+        launch(kernel=saxpy, stream=stream, config=ONE)
+    with pytest.raises(TypeError, match="launch.. takes at least 3 positional arguments"):
+        launch(stream, config=ONE)
+    with pytest.raises(TypeError, match="launch.. got multiple values for keyword argument 'stream'"):
+        launch(stream, ONE, saxpy, stream=stream)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'grids'"):
+        launch(stream, ONE, saxpy, grids=1)
+
+
+def test_launch_describes_itself():
+    assert str(inspect.signature(launch)) == "(stream, config, kernel, *kernel_args)"
+    assert launch.__module__ == "ftcuda._objects.launch" and launch.__doc__.startswith("Submits a kernel")
+
+
+def test_no_call_counts_references_to_launch():
+    """Sabotage: without its immortality all threads write one count."""
+    if sys._is_gil_enabled():
+        pytest.skip("with the GIL counting is cheap")
+    assert sys.getrefcount(launch) >= 2**32 - 1
 
 
 def test_configurations_compare():

@@ -58,6 +58,28 @@ def test_default_resource_follows_the_features(device):
     assert device.memory_resource.is_stream_ordered == device.features.memory_pools
 
 
+@pytest.mark.thread_unsafe(reason="sets the device's resource, for all threads")
+def test_another_resource_of_the_device(device, stream):
+    before, plain = device.memory_resource, ftcuda.SynchronousMemoryResource(device)
+
+    def swap_and_allocate(index):
+        for turn in range(50):
+            if index == 0:
+                device.memory_resource = (before, plain)[turn % 2]
+            with device.allocate(64, stream=stream) as buffer:
+                assert buffer.memory_resource is plain or type(buffer.memory_resource) is type(before)
+
+    try:
+        device.memory_resource = plain
+        assert device.memory_resource is plain and ftcuda.Device(0).allocate(1, stream=stream).memory_resource is plain
+        for wrong in (None, DeviceMemoryResource, 0):
+            with pytest.raises(TypeError, match="must be a MemoryResource"):
+                device.memory_resource = wrong
+        together(4, swap_and_allocate)
+    finally:
+        device.memory_resource = before
+
+
 def test_pool_of_its_own(device, stream):
     if not device.features.memory_pools:
         pytest.skip(reason="this driver profile has no memory pools")

@@ -1,11 +1,9 @@
-from cpython.object cimport PyObject
-
 cimport core.buffer as buffers
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.stream cimport Stream
 from ftcuda._objects.view cimport StridedMemoryView
 
-cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
+cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer)
 cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1

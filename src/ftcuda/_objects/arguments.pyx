@@ -8,7 +8,6 @@ from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Rele
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
-from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -119,7 +118,10 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not stored."""
     cdef Slot slot = kernel._slots[index]
     cdef Py_buffer view
-    PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
+    try:
+        PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
+    except (TypeError, BufferError):  # of a device array that has the buffer protocol only to refuse it, as CuPy's
+        return 1
     try:
         if view.ndim != 0 and not isinstance(value, bytes):
             return 1
@@ -180,12 +182,11 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
     return view
 
 
-cdef int pack(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1:
+cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1:
     """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null.
 
     1 for arrays, which `pack_array` packs.
     """
-    cdef object value = <object>argument
     cdef Slot slot = kernel._slots[index]
     cdef char* target = block + slot.offset
     cdef uint64_t pointer

@@ -183,9 +183,15 @@ cdef class Device:
     def memory_resource(self):
         """The resource behind :meth:`allocate`: the device's pool, or plain allocations where there are no pools.
 
+        Another `MemoryResource` may be set, for the device in all threads; ``DeviceMemoryResource(device)`` is the pool again.
+
         Thread safety: atomic.
         """
         return _memory.default_resource(self)
+
+    @memory_resource.setter
+    def memory_resource(self, resource):
+        _memory.choose_resource(self, resource)
 
     @property
     def memory_info(self):

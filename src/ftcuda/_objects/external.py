@@ -1,6 +1,7 @@
 """Memory that other allocators give."""
 
 from collections.abc import Callable
+from typing import Any
 
 from ftcuda._objects.buffer import Buffer
 from ftcuda._objects.memory import MemoryResource
@@ -36,8 +37,8 @@ class ExternalMemoryResource(MemoryResource):
 
     def __init__(
         self,
-        allocate: Callable,
-        deallocate: Callable | None = None,
+        allocate: Callable[..., Any],
+        deallocate: Callable[..., object] | None = None,
         *,
         device_id: int = 0,
         is_device_accessible: bool = True,

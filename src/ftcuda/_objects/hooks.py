@@ -28,6 +28,9 @@ class Allocation:
     stream: object
 
 
+type Function = Callable[[Allocation], object]
+
+
 class Hook:
     """A registered function. A context manager that removes it at the end.
 
@@ -36,7 +39,7 @@ class Hook:
 
     __slots__ = ("_among", "_function", "_memory_resource", "_stream")
 
-    def __init__(self, among: dict, function: Callable, memory_resource: object, stream: object) -> None:
+    def __init__(self, among: "dict[Hook, None]", function: Function, memory_resource: object, stream: object) -> None:
         if not callable(function):
             raise TypeError(f"a hook must be callable, not {type(function).__name__}")
         self._among = among
@@ -69,7 +72,7 @@ ALLOCATED: dict[Hook, None] = {}
 FREED: dict[Hook, None] = {}
 
 
-def on_allocate(function: Callable, *, memory_resource: object = None, stream: object = None) -> Hook:
+def on_allocate(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
     """Calls `function` with an `Allocation` after every successful allocation.
 
     Parameters
@@ -90,7 +93,7 @@ def on_allocate(function: Callable, *, memory_resource: object = None, stream: o
     return Hook(ALLOCATED, function, memory_resource, stream)
 
 
-def on_free(function: Callable, *, memory_resource: object = None, stream: object = None) -> Hook:
+def on_free(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
     """Calls `function` with an `Allocation` once for every buffer that is closed or collected.
 
     The free itself is in stream order: the memory may be in use by submitted work when the hook runs.
@@ -113,7 +116,7 @@ def on_free(function: Callable, *, memory_resource: object = None, stream: objec
     return Hook(FREED, function, memory_resource, stream)
 
 
-def announce(hooks: dict, handle: int, size: int, memory_resource: object, stream: object) -> None:
+def announce(hooks: dict[Hook, None], handle: int, size: int, memory_resource: object, stream: object) -> None:
     """Calls `hooks`, a copy of which is taken in one step."""
     allocation = Allocation(handle, size, memory_resource, stream)
     for hook in list(hooks):

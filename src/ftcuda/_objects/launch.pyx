@@ -1,8 +1,7 @@
 """Launches."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.object cimport PyObject
-from cpython.tuple cimport PyTuple_GET_SIZE
+from cpython.object cimport PyObject, PyTypeObject
 
 cimport core.buffer as buffers
 cimport core.launch as core
@@ -15,7 +14,16 @@ from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
 cdef extern from "Python.h":
-    PyObject* PyTuple_GET_ITEM(object arguments, Py_ssize_t index)
+    ctypedef struct PyMethodDef:
+        pass
+    PyObject** PySequence_Fast_ITEMS(object sequence)
+    PyTypeObject* Py_TYPE(PyObject* argument)
+    bint PyObject_TypeCheck(PyObject* argument, PyTypeObject* wanted)
+
+cdef extern from "fast_function.hpp" namespace "ftcuda::objects":
+    ctypedef object (*FastCall)(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names)
+    PyMethodDef fast_definition(const char* name, FastCall call, const char* doc)
+    object make_fast_function(PyMethodDef* definition, object module)
 
 
 cdef tuple dimensions(object value, str name):
@@ -110,61 +118,92 @@ cdef class LaunchConfig:
         )
 
 
+cdef bytes LAUNCH_DOC = b"""launch(stream, config, kernel, *kernel_args)
+--
+
+Submits a kernel to a stream.
+
+Parameters
+----------
+stream : Stream or object with ``__cuda_stream__``
+config : LaunchConfig
+kernel : Kernel
+*kernel_args
+    One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
+    ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with
+    ``__dlpack__``, ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int
+    for a float parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of
+    an array's producer, as its protocol says, and keeps the array until it is done.
+
+Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
+after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+
+Raises
+------
+TypeError, ValueError, OverflowError
+    An argument does not fit its parameter; nothing was launched.
+"""
+
+
 # What fits on the stack; launches with more take memory for the call.
 cdef enum:
     SMALL_BLOCK = 1024
     SMALL_COUNT = 32
 
 
+# The same functions for references that the caller of `launch` holds: of a PyObject* Cython counts none, and a count of an
+# object that many threads use at once costs more than the rest of a launch.
+ctypedef int (*LaunchBorrowed)(PyObject* stream, PyObject* config, PyObject* kernel, PyObject* const* arguments,
+                               Py_ssize_t count) except -1
+ctypedef int (*PackBorrowed)(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
+
+
 def launch(stream, config, kernel, *kernel_args):
-    """Submits a kernel to a stream.
+    """Until the end of this file: puts the arguments in order, and complains of those that are no arguments of `launch`."""
+    return (stream, config, kernel, *kernel_args)
 
-    Parameters
-    ----------
-    stream : Stream or object with ``__cuda_stream__``
-    config : LaunchConfig
-    kernel : Kernel
-    *kernel_args
-        One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-        ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with
-        ``__dlpack__``, ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int
-        for a float parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of
-        an array's producer, as its protocol says, and keeps the array until it is done.
 
-    Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
-    after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+in_order = launch
 
-    Raises
-    ------
-    TypeError, ValueError, OverflowError
-        An argument does not fit its parameter; nothing was launched.
-    """
+
+cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names):
+    cdef tuple ordered
+    cdef Py_ssize_t index
+    if names != NULL or count < 3:
+        named = {} if names == NULL else {name: <object>arguments[count + index] for index, name in enumerate(<tuple>names)}
+        ordered = in_order(*[<object>arguments[index] for index in range(count)], **named)
+        return call_launch(self, PySequence_Fast_ITEMS(ordered), len(ordered), NULL)
+    if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(<object>arguments[1]).__name__}")
+    if not PyObject_TypeCheck(arguments[2], <PyTypeObject*>Kernel):
+        raise TypeError(f"kernel must be a Kernel, not {type(<object>arguments[2]).__name__}")
+    if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
+        (<LaunchBorrowed>launch_in)(arguments[0], arguments[1], arguments[2], arguments + 3, count - 3)
+    else:
+        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <Kernel>arguments[2], arguments + 3, count - 3)
+    return None
+
+
+cdef int launch_in(Stream stream, LaunchConfig config, Kernel kernel, PyObject* const* arguments, Py_ssize_t count) except -1:
     cdef char small_block[SMALL_BLOCK]
     cdef void* small_parameters[SMALL_COUNT]
     cdef buffers.Buffer* small_buffers[SMALL_COUNT]
     cdef char* memory
-    cdef Py_ssize_t count = PyTuple_GET_SIZE(kernel_args)
-    if not isinstance(config, LaunchConfig):
-        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
-    if not isinstance(kernel, Kernel):
-        raise TypeError(f"kernel must be a Kernel, not {type(kernel).__name__}")
-    if count != (<Kernel>kernel)._slot_count:
+    if count != kernel._slot_count:
         wrong_count(kernel, count)
-    cdef Stream launching_stream = <Stream>stream if type(stream) is Stream else as_stream(stream)
-    if count <= SMALL_COUNT and (<Kernel>kernel)._block_size <= SMALL_BLOCK:
-        submit(launching_stream, config, kernel, kernel_args, small_block, small_parameters, small_buffers)
-        return
-    memory = <char*>PyMem_Malloc((<Kernel>kernel)._block_size + 2 * count * sizeof(void*))
+    if count <= SMALL_COUNT and kernel._block_size <= SMALL_BLOCK:
+        return submit(stream, config, kernel, arguments, small_block, small_parameters, small_buffers)
+    memory = <char*>PyMem_Malloc(kernel._block_size + 2 * count * sizeof(void*))
     if memory == NULL:
         raise MemoryError()
     try:
-        submit(launching_stream, config, kernel, kernel_args, memory + 2 * count * sizeof(void*),
-               <void**>memory, <buffers.Buffer**>memory + count)
+        return submit(stream, config, kernel, arguments, memory + 2 * count * sizeof(void*),
+                      <void**>memory, <buffers.Buffer**>memory + count)
     finally:
         PyMem_Free(memory)
 
 
-cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple arguments, char* block, void** parameters,
+cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, PyObject* const* arguments, char* block, void** parameters,
                 buffers.Buffer** used) except -1:
     cdef Status status
     cdef Py_ssize_t index
@@ -172,8 +211,8 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
     cdef streams.Stream* target = stream.on(NULL)
     cdef list foreign = None   # arrays of other libraries, which are kept until the work is done
     for index in range(kernel._slot_count):
-        if pack(kernel, index, PyTuple_GET_ITEM(arguments, index), block, &used[buffer_count]):
-            view = pack_array(kernel, index, arguments[index], stream, block, &used[buffer_count])
+        if (<PackBorrowed>pack)(kernel, index, arguments[index], block, &used[buffer_count]):
+            view = pack_array(kernel, index, <object>arguments[index], stream, block, &used[buffer_count])
             if view is not None and used[buffer_count] == NULL:
                 if foreign is None:
                     foreign = []
@@ -189,3 +228,7 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, tuple argumen
         keep(target, foreign)
         release_done()
     return 0
+
+
+cdef PyMethodDef LAUNCH = fast_definition(b"launch", call_launch, LAUNCH_DOC)
+launch = make_fast_function(&LAUNCH, __name__)

@@ -284,8 +284,24 @@ cdef class ManagedMemoryResource(MemoryResource):
             make_plain(self, device, MemoryKind.managed)
 
 
+# What was set as a device's resource, by ordinal. A dict's own steps are atomic, which is all that is asked of them.
+CHOSEN = {}
+
+
+def choose_resource(Device device not None, resource):
+    """Makes `resource` the one that `Device.allocate` takes."""
+    if not isinstance(resource, MemoryResource):
+        raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
+    if not resource.is_device_accessible or resource.device_id not in (-1, device.device_id):
+        raise ValueError(f"{resource} gives no memory that {device} can use")
+    CHOSEN[device.device_id] = resource
+
+
 def default_resource(Device device not None):
-    """The resource of `device` that `Device.allocate` takes: its pool, or plain allocations where there is none."""
+    """The resource that `Device.allocate` takes: what was set, else the device's pool, or plain allocations without one."""
+    chosen = CHOSEN.get(device._device.ordinal())
+    if chosen is not None:
+        return chosen
     if device.features.memory_pools:
         return DeviceMemoryResource(device)
     return SynchronousMemoryResource(device)

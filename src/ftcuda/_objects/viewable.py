@@ -20,7 +20,9 @@ class Viewable:
         return StridedMemoryView(self.obj, stream_ptr)
 
 
-def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable:
+def args_viewable_as_strided_memory[R](
+    arg_indices: tuple[int, ...],
+) -> Callable[[Callable[..., R]], Callable[..., R]]:
     """Makes a function take any array for some of its positional arguments.
 
     Inside the function such an argument has ``view(stream_ptr)``, which gives a `StridedMemoryView`.
@@ -33,9 +35,9 @@ def args_viewable_as_strided_memory(arg_indices: tuple[int, ...]) -> Callable:
     Thread safety: atomic.
     """
 
-    def decorate(function: Callable) -> Callable:
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
         @functools.wraps(function)
-        def wrapped(*args: object, **kwargs: object) -> object:
+        def wrapped(*args: object, **kwargs: object) -> R:
             given = list(args)
             for index in arg_indices:
                 given[index] = Viewable(given[index])

@@ -143,7 +143,7 @@ class Lock(Waitable):
         self.acquire()
         return self
 
-    def __exit__(self, *exception) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.release()
 
 
@@ -169,20 +169,20 @@ class Event(Waitable):
         return self._until(self.is_set, timeout)
 
 
-class Queue(Waitable):
+class Queue[Item](Waitable):
     """As `queue.SimpleQueue`, for scheduled threads too. Thread safety of every method: atomic."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._items = deque()
+        self._items: deque[Item] = deque()
 
-    def put(self, item) -> None:
+    def put(self, item: Item) -> None:
         """Adds an item."""
         with self._condition:
             self._items.append(item)
             self._changed()
 
-    def get(self):
+    def get(self) -> Item:
         """Waits for an item and takes the oldest."""
         taken = []
 

@@ -4,13 +4,20 @@ import faulthandler
 import gc
 import sys
 import threading
+from collections.abc import Callable
 from contextlib import contextmanager
 
 from ftcuda.testing import simulation
 from ftcuda.testing.schedule import Schedule, last_trace
 
 
-def together(threads: int, function, *arguments, timeout: float = 60.0, schedule: Schedule | None = None) -> list:
+def together[Result](
+    threads: int,
+    function: Callable[..., Result],
+    *arguments: object,
+    timeout: float = 60.0,
+    schedule: Schedule | None = None,
+) -> list[Result]:
     """Runs `function(index, *arguments)` in `threads` threads that start at one barrier.
 
     Parameters
