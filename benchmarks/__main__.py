@@ -1,15 +1,16 @@
 """``python -m benchmarks BASELINE``: launches with four arguments, in turns with C++ (built from launch.cpp)."""
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 
 import ftcuda
+from benchmarks import turns
 from ftcuda import Device, LaunchConfig, Program, driver_info, launch
 from ftcuda.testing import together
 
@@ -19,18 +20,19 @@ CONFIG = LaunchConfig(grid=1, block=1)
 
 def ours(kernel, buffer, threads: int, launches: int) -> float:
     """Returns nanoseconds per launch and thread."""
-    device = Device(0)
+    device, ready = Device(0), threading.Barrier(threads)
 
     def work(index):
         stream = device.create_stream()
 
         def run(count):
-            for number in range(count):
-                launch(stream, CONFIG, kernel, 0, 2.0, buffer, buffer)
-                if number % 500 == 499:
-                    stream.sync()
+            for _ in range(count // 500):
+                for _ in range(500):
+                    launch(stream, CONFIG, kernel, 0, 2.0, buffer, buffer)
+                stream.sync()
 
         run(1000)
+        ready.wait()
         begin = time.perf_counter_ns()
         run(launches)
         spent = time.perf_counter_ns() - begin
@@ -41,12 +43,9 @@ def ours(kernel, buffer, threads: int, launches: int) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser = turns.parser("benchmarks", __doc__)
     parser.add_argument("baseline", type=Path)
-    parser.add_argument("--threads", default="1,2,4,8,16")
     parser.add_argument("--launches", type=int, default=20_000)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     info, device = driver_info(), Device(0)
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
@@ -56,22 +55,17 @@ def main() -> int:
     kernel = code.get_kernel("nothing")
     buffer = device.allocate(4096, stream=device.create_stream())
     device.sync()
-    rows = []
-    print("| threads | C++ ns | ftcuda ns | ratio | spread |\n| --- | --- | --- | --- | --- |")
     with tempfile.NamedTemporaryFile() as image:
         image.write(code.code + b"\0")
         image.flush()
-        for threads in map(int, options.threads.split(",")):
-            command = [str(options.baseline), info.path, image.name, str(threads), str(options.launches)]
-            pairs = []
-            for _ in range(options.repeats):
-                theirs = float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-                pairs.append((theirs, ours(kernel, buffer, threads, options.launches)))
-            theirs, mine = (statistics.median(column) for column in zip(*pairs, strict=True))
-            ratios = [own / other for other, own in pairs]
-            rows.append({"threads": threads, "cpp_ns": theirs, "ftcuda_ns": mine, "ratios": ratios})
-            spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
-            print(f"| {threads} | {theirs:.0f} | {mine:.0f} | {mine / theirs:.3f} | {spread} |", flush=True)
+
+        def theirs(threads):
+            command = [options.baseline.resolve(), info.path, image.name, str(threads), str(options.launches)]
+            return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+        rows = turns.compare(
+            options, ("C++ ns", "ftcuda ns"), 0, theirs, lambda threads: ours(kernel, buffer, threads, options.launches)
+        )
     if options.json:
         options.json.write_text(
             json.dumps({"driver": info.version, "device": device.name, "gil": gil, "launch": rows}, indent=1)
