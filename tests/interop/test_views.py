@@ -355,7 +355,7 @@ def test_views_race_with_close(device, stream, scale):
 
 
 def test_large_copies_are_one_submission(device, stream):
-    """Copies that go in pieces do not mix with others in the same stream. Sabotage: without the section they do."""
+    """Copies that go in pieces do not mix with others in the same stream."""
     size = (8 << 20) + 64
     with device.allocate(size, stream=stream) as buffer:
         buffer.fill(0, stream=stream)
@@ -396,6 +396,24 @@ def test_pieces_wait_for_their_chunk(device, stream, held_clock):
             assert copying.is_alive()
         copying.join()
         assert (read(buffer, stream, "u1") == source).all()
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_nothing_comes_between_pieces(device, stream, held_clock):
+    """A fill asked for while a copy waits amid its pieces. Sabotage: without the section the last pieces overwrite it."""
+    source = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
+    with device.allocate(source.nbytes, stream=stream) as buffer:
+        stream.sync()
+        with held_clock():
+            copying = threading.Thread(target=buffer.copy_from, args=(source,), kwargs={"stream": stream})
+            copying.start()
+            copying.join(0.3)
+            filling = threading.Thread(target=buffer.fill, args=(9,), kwargs={"stream": stream})
+            filling.start()
+            filling.join(0.3)
+        copying.join()
+        filling.join()
+        assert (read(buffer, stream, "u1") == 9).all()
 
 
 def test_arrays_that_refuse_the_buffer_protocol(floats, stream, interop_code):
