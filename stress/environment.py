@@ -9,6 +9,7 @@ import ftcuda
 SOURCE = r"""
 __device__ int variable = 1;
 extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }
+extern "C" __global__ void tally(int* counts, const int* zero, int value) { atomicAdd(&counts[value + *zero], 1); }
 extern "C" __global__ void append(int* log, int value) { log[0] += 1; log[log[0]] = value; }
 extern "C" __global__ void triple(int* out, int a, long long b, float c) { if (a == b && b == c) atomicAdd(out, 1); }
 """
@@ -23,6 +24,7 @@ class Environment:
         self._image = ftcuda.Program(SOURCE, "c++").compile("ptx" if self.is_simulated else "cubin").code
         self.code = self.new_code()
         self.increment = self.kernel = self.code.get_kernel("increment")
+        self.tally = self.code.get_kernel("tally")
         self.append = self.code.get_kernel("append")
         self.triple = self.code.get_kernel("triple")
         self.one = ftcuda.LaunchConfig(grid=1, block=1)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from examples.inference.model import FOLDER, LAYERS
-from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, driver_info, launch
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, driver_info
 
 BLOCK = 256
 REPORT = 100  # requests between two reports of a thread's progress
@@ -71,20 +71,26 @@ class Worker:
         self.device_pixels = allocate(4 * LAYERS[0], stream=self.stream)
         self.activations = [allocate(4 * width, stream=self.stream) for width in LAYERS]
         self.device_digit = allocate(4, stream=self.stream)
-        self.small = LaunchConfig(grid=1, block=LAYERS[0])
-        self.warp = LaunchConfig(grid=1, block=32)
+        self.launches = [bound.launch for bound in self._bind()]
+
+    def _bind(self):
+        """The kernels of one inference, whose arguments never change."""
+        model, activations = self.model, self.activations
+        small, warp = LaunchConfig(grid=1, block=LAYERS[0]), LaunchConfig(grid=1, block=32)
+        yield model.normalise.bind(small, self.device_pixels, activations[0], LAYERS[0])
+        for index, layer in enumerate(model.layers):
+            kernel = model.last if index == len(model.layers) - 1 else model.hidden
+            pair = activations[index : index + 2]
+            yield kernel.bind(layer.config, layer.weights, layer.bias, *pair, layer.inputs, layer.outputs)
+        yield model.argmax.bind(warp, activations[-1], LAYERS[-1], self.device_digit)
 
     def infer(self, image: np.ndarray) -> tuple[int, np.ndarray]:
         """Returns the digit and the logits (10,), which the next call overwrites."""
-        model, stream = self.model, self.stream
+        stream = self.stream
         self.pixels[:] = image
         self.device_pixels.copy_from(self.input, stream=stream)
-        launch(stream, self.small, model.normalise, self.device_pixels, self.activations[0], LAYERS[0])
-        for index, layer in enumerate(model.layers):
-            kernel = model.last if index == len(model.layers) - 1 else model.hidden
-            launch(stream, layer.config, kernel, layer.weights, layer.bias, self.activations[index],
-                   self.activations[index + 1], layer.inputs, layer.outputs)  # fmt: skip
-        launch(stream, self.warp, model.argmax, self.activations[-1], LAYERS[-1], self.device_digit)
+        for launch in self.launches:
+            launch(stream)
         self.activations[-1].copy_to(self.output, stream=stream)
         self.device_digit.copy_to(self.digit, stream=stream)
         stream.sync()

@@ -4,6 +4,7 @@ Every public object may be shared by any number of threads. Importing the packag
 """
 
 from ftcuda._objects.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
+from ftcuda._objects.bound_launch import BoundLaunch
 from ftcuda._objects.buffer import Buffer
 from ftcuda._objects.device import Device, driver_info
 from ftcuda._objects.event import Event
@@ -57,6 +58,7 @@ __version__ = "0.1.0"
 __all__ = [
     "LEGACY_DEFAULT_STREAM",
     "PER_THREAD_DEFAULT_STREAM",
+    "BoundLaunch",
     "Buffer",
     "CUDAError",
     "CUDAWarning",

@@ -1,6 +1,7 @@
 // The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
 #include "../check.hpp"
 
+#include "../../src/ftcuda/_core/bound_launch.hpp"
 #include "../../src/ftcuda/_core/copy.hpp"
 #include "../../src/ftcuda/_core/event.hpp"
 #include "../../src/ftcuda/_core/kept.hpp"
@@ -239,6 +240,46 @@ void race_copies(Context& context, MemoryResource& memory) {
     CHECK(account->figures().current_bytes == 0 && account->figures().total_count == 4 * 50);
 }
 
+// One bound launch in a stream of each thread, two of which set its buffer.
+void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory) {
+    const LaunchShape shape({1, 1, 1}, {1, 1, 1}, nullptr, 0, false, false);
+    std::array<Ref<Buffer>, 2> buffers;
+    int owner = 0;
+    std::atomic<int> made{0};
+    const auto argument = [&](Buffer& buffer) {
+        ++made;
+        return BoundArgument{Ref<kept::Guest>::adopt(new kept::Guest(&owner)), &buffer, false, BoundArgument::any_device};
+    };
+    for (Ref<Buffer>& buffer : buffers) {
+        CHECK(Buffer::allocate(memory, 16, nullptr, buffer).ok());
+    }
+    std::uint64_t pointer = buffers[0]->pointer();
+    Ref<BoundArguments> arguments = Ref<BoundArguments>::adopt(new BoundArguments({0}, sizeof pointer));
+    arguments->put(0, &pointer, sizeof pointer, argument(*buffers[0]));
+    Ref<BoundLaunch> bound = Ref<BoundLaunch>::adopt(new BoundLaunch(kernel, shape, std::move(arguments)));
+    together(4, [&](unsigned index) {
+        Ref<Stream> stream;
+        CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+        for (int turn = 0; turn < 60; ++turn) {
+            if (index < 2) {
+                Buffer& mine = *buffers[index];
+                const std::uint64_t address = mine.pointer();
+                bound->set(0, &address, sizeof address, argument(mine));
+            }
+            Ref<BoundArguments> used;
+            CHECK(bound->launch(*stream, used).ok());
+            CHECK(bound->arguments()->value(0) == &owner);
+        }
+        CHECK(stream->synchronize().ok());
+        stream->close();
+    });
+    bound = Ref<BoundLaunch>();
+    for (Ref<Buffer>& buffer : buffers) CHECK(buffer->close(nullptr).ok());
+    int released = 0;
+    while (kept::take_done() != nullptr) ++released;
+    CHECK(released == made.load());
+}
+
 const FtcudaSimControl& control_of(const char* path) {
     std::string error;
     const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
@@ -274,6 +315,7 @@ int main(int, char** arguments) {
     race_exports(context, *pool);
     race_exports(context, *plain);
     race_copies(context, *pool);
+    race_bound_launch(context, *kernels[0], *plain);
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(context.synchronize().ok());

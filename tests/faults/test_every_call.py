@@ -175,6 +175,7 @@ OPERATIONS = {
     "TensorMapDescriptor.replace_address": lambda w: w.tensor.as_tensor_map((8, 32)).replace_address(w.tensor),
     "launch with an array": lambda w: held(lambda: launch(w.stream, ONE, w.kernel, w.interface)),
     "launch": lambda w: launch(w.stream, ONE, w.kernel, w.buffer),
+    "bound launch": lambda w: w.kernel.bind(ONE, w.buffer).launch(w.stream),
     "launch elsewhere": lambda w: launch(w.other, ONE, w.kernel, w.buffer),
     "launch in a default stream": lambda w: launch(w.device.default_stream, ONE, w.kernel, w.buffer),
     "launch with much shared memory": lambda w: launch(w.stream, LaunchConfig(grid=1, block=1, shmem_size=60_000), w.kernel, w.buffer),

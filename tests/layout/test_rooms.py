@@ -81,7 +81,7 @@ def test_testing_does_not_know_the_core():
 
 
 def test_one_noun_one_name():
-    for noun in ("device", "stream", "event", "memory", "buffer", "kernel", "launch"):
+    for noun in ("device", "stream", "event", "memory", "buffer", "kernel", "launch", "bound_launch"):
         for path in (f"_core/{noun}.hpp", f"_core/{noun}.cpp", f"_objects/core/{noun}.pxd", f"_objects/{noun}.pyx"):
             assert (PACKAGE / path).exists(), path
         assert (ROOT / "tests" / "objects" / f"test_{noun}.py").exists(), noun

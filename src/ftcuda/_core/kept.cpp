@@ -14,8 +14,8 @@ using namespace abi;
 namespace {
 
 struct Kept {
-    Context* context;
-    CUevent event;  // null: nothing to wait for
+    Context* context;  // of the event
+    CUevent event;     // null: nothing to wait for
     void* object;
 };
 
@@ -43,6 +43,12 @@ Status record(Stream& stream, CUevent& event) {
     return status;
 }
 
+void put(const Kept& object) {
+    const Lock lock(mutex);
+    waiting.push_back(object);
+    count.fetch_add(1, std::memory_order_relaxed);
+}
+
 }  // namespace
 
 void keep(Stream& stream, void* object) {
@@ -58,9 +64,11 @@ void keep(Stream& stream, void* object) {
 }
 
 void keep(Context& context, CUevent event, void* object) {
-    const Lock lock(mutex);
-    waiting.push_back({&context, event, object});
-    count.fetch_add(1, std::memory_order_relaxed);
+    put({&context, event, object});
+}
+
+Guest::~Guest() {
+    put({nullptr, nullptr, object_});
 }
 
 bool any() noexcept {

@@ -19,4 +19,16 @@ bool any() noexcept;
 // An object whose work is done, the caller's from now on; null when there is none.
 void* take_done();
 
+// An object of the caller's with a count of the core's: who lets go last passes it to take_done().
+class Guest final : public Shared {
+public:
+    explicit Guest(void* object) noexcept : object_(object) {}
+    void* object() const noexcept { return object_; }
+
+private:
+    ~Guest() override;
+
+    void* const object_;
+};
+
 }  // namespace ftcuda::core::kept

@@ -14,8 +14,9 @@ namespace ftcuda::core::lock_order {
 
 namespace {
 
-constexpr std::array<const char*, 9> names = {
-    "module", "allowance", "exclusive_section", "kept", "staging", "event_pool", "retired", "account", "mailbox"};
+constexpr std::array<const char*, 11> names = {
+    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept", "staging", "event_pool", "retired", "account",
+    "mailbox"};
 
 // Where a lock was taken.
 struct Stack {

@@ -14,6 +14,8 @@ namespace ftcuda::core {
 enum class Rank : unsigned char {
     module,             // which devices a module is loaded on, or being loaded on
     allowance,          // what the driver was told about kernels' dynamic shared memory
+    bound_launch,       // the arguments of a bound launch
+    bound_stripe,       // one thread's copy of them
     exclusive_section,  // who holds a stream's exclusive section
     kept,               // objects of the caller's that wait for work
     staging,            // chunks for copies of pageable memory

@@ -1,4 +1,5 @@
 cimport core.buffer as buffers
+from core.bound_launch cimport BoundArgument
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.stream cimport Stream
 from ftcuda._objects.view cimport StridedMemoryView
@@ -7,3 +8,5 @@ cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffer
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer)
 cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1
+cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1
+cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* block)

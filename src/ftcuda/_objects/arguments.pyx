@@ -4,7 +4,10 @@ Whatever does not fit is refused before anything is launched: the driver reads o
 nothing.
 """
 
+import numpy as np
+
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
@@ -12,8 +15,11 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 cimport core.buffer as buffers
+from core.bound_launch cimport BoundArgument
+from core.device cimport Context
 from core.kernel cimport ParameterKind
 from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.device cimport Device
 from ftcuda._objects.dlpack cimport CPU, CUDA
 from ftcuda._objects.kernel cimport Kernel, Slot
 from ftcuda._objects.stream cimport Stream
@@ -135,29 +141,46 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     return 0
 
 
-cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMapDescriptor descriptor, Stream stream,
-                                       char* target, buffers.Buffer** buffer):
+cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
+                                       buffers.Buffer** buffer):
     cdef Slot slot = kernel._slots[index]
     if slot.size != TENSOR_MAP_SIZE or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
         raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {TENSOR_MAP_SIZE} bytes")
-    if stream.on(NULL).context().device().ordinal() != descriptor._device.device_id:
-        raise ValueError(f"{place(kernel, index)} is of {descriptor._device}, and the stream is not")
-    memcpy(target, descriptor._map.bytes(), TENSOR_MAP_SIZE)
+    memcpy(block + slot.offset, descriptor._map.bytes(), TENSOR_MAP_SIZE)
     buffer[0] = descriptor._view.core_buffer()
     return descriptor._view
+
+
+cdef StridedMemoryView pack_view(Kernel kernel, Py_ssize_t index, StridedMemoryView view, object value, Context* context,
+                                 char* block, buffers.Buffer** buffer):
+    """Packs the address of `value`'s memory, if it is not the host's alone. Returns the view with what memory it is."""
+    cdef Slot slot = kernel._slots[index]
+    if slot.size != 8 or slot.kind == ParameterKind.float64:
+        raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
+    view = located(view)
+    if view._device_type == CPU and not context.device().attribute(PAGEABLE_MEMORY_ACCESS):
+        raise TypeError(
+            f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the device does "
+            "not reach; copy it to a Buffer and pass that"
+        )
+    memcpy(block + slot.offset, &view._pointer, 8)
+    buffer[0] = view.core_buffer()
+    return view
 
 
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer):
     """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
-    cdef Slot slot = kernel._slots[index]
     cdef StridedMemoryView view
-    cdef int owner
+    cdef Context* context = &stream.on(NULL).context()
+    cdef int owner = context.device().ordinal()
     if type(value) is TensorMapDescriptor:
-        return pack_tensor_map(kernel, index, value, stream, block + slot.offset, buffer)
+        if owner != (<TensorMapDescriptor>value)._device.device_id:
+            raise ValueError(f"{place(kernel, index)} is of {(<TensorMapDescriptor>value)._device}, and the stream is not")
+        return pack_tensor_map(kernel, index, value, block, buffer)
     view = view_or_none(value, stream)
     if view is None and (handle := handle_of(value)) is not None:
-        store_integer(kernel, index, handle, block + slot.offset)
+        store_integer(kernel, index, handle, block + kernel._slots[index].offset)
         return None
     if view is None:
         raise TypeError(
@@ -165,21 +188,59 @@ cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value,
             "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, "
             "__cuda_array_interface__ or the buffer protocol"
         )
-    if slot.size != 8 or slot.kind == ParameterKind.float64:
-        raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
-    owner = stream.on(NULL).context().device().ordinal()
-    view = located(view)
-    if view._device_type == CPU:
-        if not stream.on(NULL).context().device().attribute(PAGEABLE_MEMORY_ACCESS):
-            raise TypeError(
-                f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the device does "
-                "not reach; copy it to a Buffer and pass that"
-            )
-    elif view._device_type == CUDA and view.device_id != owner:
+    view = pack_view(kernel, index, view, value, context, block, buffer)
+    if view._device_type == CUDA and view.device_id != owner:
         raise ValueError(f"{place(kernel, index)} is on device {view.device_id}, and the stream on device {owner}")
-    memcpy(block + slot.offset, &view._pointer, 8)
-    buffer[0] = view.core_buffer()
     return view
+
+
+cdef bint is_array(object value):
+    return PyObject_CheckBuffer(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
+
+
+cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1:
+    """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
+    cdef StridedMemoryView view
+    if not pack(kernel, index, value, block, &argument.buffer):
+        return 0
+    if type(value) is TensorMapDescriptor:
+        pack_tensor_map(kernel, index, value, block, &argument.buffer)
+        argument.device = (<TensorMapDescriptor>value)._device.device_id
+    elif isinstance(value, StridedMemoryView):
+        view = pack_view(kernel, index, value, value, Device().context_of(), block, &argument.buffer)
+        if view._device_type == CUDA:
+            argument.device = view.device_id
+    elif not is_array(value) and (handle := handle_of(value)) is not None:
+        store_integer(kernel, index, handle, block + kernel._slots[index].offset)
+        return 0
+    else:
+        raise TypeError(
+            f"{place(kernel, index)} cannot be {type(value).__name__} in a bound launch; give a Buffer, a StridedMemoryView (of "
+            "another library's array: made for the stream of the launches), int, float, bool, complex, bytes, a numpy scalar, "
+            "a ctypes value, or a handle of cuda-bindings"
+        )
+    argument.foreign = argument.buffer == NULL
+    return 0
+
+
+cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* block):
+    """`value` as its parameter holds it: rounded to the parameter's float, and a copy of what could change."""
+    cdef Slot slot = kernel._slots[index]
+    cdef const char* source = block + slot.offset
+    if isinstance(value, int | float):
+        if slot.kind == ParameterKind.integer or slot.kind == ParameterKind.unknown and isinstance(value, int):
+            return value
+        return (<const float*>source)[0] if slot.size == 4 else (<const double*>source)[0]
+    if isinstance(value, complex):
+        if slot.size == 8:
+            return complex((<const float*>source)[0], (<const float*>source)[1])
+        return complex((<const double*>source)[0], (<const double*>source)[1])
+    if isinstance(value, Buffer | StridedMemoryView | TensorMapDescriptor) or not PyObject_CheckBuffer(value):
+        return value
+    held = PyBytes_FromStringAndSize(source, slot.size)
+    if isinstance(value, np.generic | np.ndarray):
+        return np.frombuffer(held, value.dtype)[0]
+    return type(value).from_buffer_copy(held) if hasattr(type(value), "from_buffer_copy") else held
 
 
 cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1:

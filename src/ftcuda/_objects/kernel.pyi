@@ -1,5 +1,6 @@
 from typing import Any, NamedTuple, SupportsInt
 
+from ftcuda._objects.bound_launch import BoundLaunch
 from ftcuda._objects.launch import LaunchConfig
 from ftcuda._objects.program import ObjectCode
 from ftcuda._objects.stream import AnyStream
@@ -37,6 +38,7 @@ class Kernel:
     def num_arguments(self) -> int: ...
     @property
     def arguments_info(self) -> list[ParamInfo]: ...
+    def bind(self, config: LaunchConfig, *kernel_args: object) -> BoundLaunch: ...
     @property
     def attributes(self) -> KernelAttributes: ...
     @property

@@ -128,6 +128,29 @@ cdef class Kernel:
                 "load PTX or a cubin"
             )
 
+    def bind(self, LaunchConfig config not None, *kernel_args):
+        """Returns a launch whose arguments are checked and packed now, once.
+
+        Parameters
+        ----------
+        config : LaunchConfig
+        *kernel_args
+            As for :func:`launch`, but of arrays: views, since the stream of a launch is not known yet, in whose order another
+            library's array would be taken. Buffers and views are kept until they are replaced or the bound launch is gone.
+
+        Returns
+        -------
+        BoundLaunch
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        TypeError, ValueError, OverflowError
+            An argument does not fit its parameter.
+        """
+        return _bound_launch.bind(self, config, kernel_args)
+
     @property
     def attributes(self):
         """The kernel's attributes on the current device; ``attributes[device]`` on another. Thread safety: atomic."""
@@ -346,3 +369,7 @@ cdef class KernelOccupancy:
         if not status.ok():
             raise_status(status, "compute the occupancy of", self._kernel)
         return clusters
+
+
+# At the end: bound launches need kernels, and kernels need them only to bind.
+import ftcuda._objects.bound_launch as _bound_launch  # noqa: E402

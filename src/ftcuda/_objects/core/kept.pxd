@@ -7,3 +7,6 @@ cdef extern from "_core/kept.hpp" namespace "ftcuda::core::kept" nogil:
     void keep(Stream& stream, void* object) except +
     bool any()
     void* take_done() except +
+
+    cppclass Guest:
+        Guest(void* object)

@@ -1,5 +1,7 @@
 cdef extern from "_core/lifetime.hpp" namespace "ftcuda::core" nogil:
     cppclass Ref[Object]:
         Ref()
+        @staticmethod
+        Ref[Object] adopt(Object* object)
         Object* get()
         Object* detach()

@@ -1,0 +1,154 @@
+"""Launches whose arguments are bound."""
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.ref cimport Py_INCREF
+from libcpp.vector cimport vector
+
+cimport core.bound_launch as core
+cimport core.stream as streams
+from core.bound_launch cimport BoundArgument
+from core.kept cimport Guest
+from core.lifetime cimport Ref
+from core.status cimport Status
+from ftcuda._objects.arguments cimport pack_bound, unpack, wrong_count
+from ftcuda._objects.kept cimport keep, release_done
+from ftcuda._objects.kernel cimport Kernel
+from ftcuda._objects.launch cimport LaunchConfig
+from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.stream cimport Stream, as_stream
+
+
+cdef class BoundLaunch:
+    """A kernel with its configuration and arguments, checked and packed once. Made by :meth:`Kernel.bind`.
+
+    Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments. In a
+    hot loop take ``launch = bound.launch`` once in each thread: calls of that write nothing that other threads read.
+
+    Attributes
+    ----------
+    kernel : Kernel
+    config : LaunchConfig
+
+    Thread safety: atomic.
+    """
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("bound launches are made by Kernel.bind()")
+
+    def __dealloc__(self):
+        if self._bound != NULL:
+            with nogil:
+                self._bound.release()
+            release_done()  # its arguments
+
+    def launch(self, stream):
+        """Submits the kernel with the arguments of one moment.
+
+        Parameters
+        ----------
+        stream : Stream or object with ``__cuda_stream__``
+
+        Thread safety: atomic. What another thread sets meanwhile is wholly in this launch or wholly out of it; a buffer that
+        another thread closes is freed after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+        """
+        cdef Status status
+        cdef Ref[core.BoundArguments] used
+        cdef Stream submitting = as_stream(stream)
+        cdef streams.Stream* target = submitting.on(NULL)
+        with nogil:
+            status = self._bound.launch(target[0], used)
+        if not status.ok():
+            raise_status(status, "launch", f"{self.kernel} in {submitting}")
+        if used.get().any_foreign():
+            keep(target, [<object>used.get().value(index) for index in range(used.get().count()) if used.get().is_foreign(index)])
+            release_done()
+
+    def set(self, Py_ssize_t index, value):
+        """Replaces one argument, for launches from now on.
+
+        Parameters
+        ----------
+        index : int
+            From 0, or from the end if negative.
+        value : object
+            As for :meth:`Kernel.bind`.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        IndexError
+            There is no such argument.
+        TypeError, ValueError, OverflowError
+            The value does not fit its parameter; nothing was changed.
+        """
+        cdef BoundArgument argument
+        cdef Py_ssize_t count = self.kernel._slot_count
+        if not -count <= index < count:
+            raise IndexError(f"{self.kernel} has {count} arguments, and no argument {index}")
+        if index < 0:
+            index += count
+        cdef char* block = new_block(self.kernel)
+        try:
+            bind_one(self.kernel, index, value, block, argument)
+            with nogil:
+                self._bound.set(index, block + self.kernel._slots[index].offset, self.kernel._slots[index].size, argument)
+        finally:
+            PyMem_Free(block)
+        argument.value = Ref[Guest]()
+        release_done()
+
+    @property
+    def arguments(self):
+        """The arguments of one moment, as a tuple of what the kernel is given.
+
+        Numbers are as their parameters hold them: a float for a ``float`` parameter is rounded. Thread safety: atomic.
+        """
+        cdef Ref[core.BoundArguments] current
+        with nogil:
+            current = self._bound.arguments()
+        return tuple([<object>current.get().value(index) for index in range(current.get().count())])
+
+    def __repr__(self):
+        return f"<BoundLaunch of {self.kernel!r}>"
+
+
+cdef char* new_block(Kernel kernel) except NULL:
+    cdef char* block = <char*>PyMem_Malloc(kernel._block_size + 1)
+    if block == NULL:
+        raise MemoryError()
+    return block
+
+
+cdef int bind_one(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument& argument) except -1:
+    pack_bound(kernel, index, value, block, &argument)
+    value = unpack(kernel, index, value, block)
+    argument.value = Ref[Guest].adopt(new Guest(<void*>value))
+    Py_INCREF(value)  # the core's; release_done() takes it over
+    return 0
+
+
+def bind(Kernel kernel not None, LaunchConfig config, tuple values):
+    """Behind `Kernel.bind`."""
+    cdef BoundArgument argument
+    cdef Ref[core.BoundArguments] arguments
+    cdef vector[size_t] offsets
+    cdef Py_ssize_t index
+    if len(values) != kernel._slot_count:
+        wrong_count(kernel, len(values))
+    for index in range(kernel._slot_count):
+        offsets.push_back(kernel._slots[index].offset)
+    arguments = Ref[core.BoundArguments].adopt(new core.BoundArguments(offsets, kernel._block_size))
+    cdef char* block = new_block(kernel)
+    try:
+        for index in range(kernel._slot_count):
+            argument = BoundArgument()
+            bind_one(kernel, index, values[index], block, argument)
+            arguments.get().put(index, block + kernel._slots[index].offset, kernel._slots[index].size, argument)
+    finally:
+        PyMem_Free(block)
+    cdef BoundLaunch bound = BoundLaunch.__new__(BoundLaunch)
+    bound.kernel = kernel
+    bound.config = config
+    bound._bound = new core.BoundLaunch(kernel._kernel[0], config._shape[0], arguments)
+    return bound

@@ -1,0 +1,34 @@
+from libcpp cimport bool
+from libcpp.vector cimport vector
+
+from core.buffer cimport Buffer
+from core.kernel cimport Kernel
+from core.kept cimport Guest
+from core.launch cimport LaunchShape
+from core.lifetime cimport Ref
+from core.status cimport Status
+from core.stream cimport Stream
+
+
+cdef extern from "_core/bound_launch.hpp" namespace "ftcuda::core" nogil:
+    cppclass BoundArgument:
+        BoundArgument()
+        Ref[Guest] value
+        Buffer* buffer
+        bool foreign
+        int device
+
+    cppclass BoundArguments:
+        BoundArguments(vector[size_t] offsets, size_t bytes) except +
+        void put(size_t index, const void* source, size_t bytes, BoundArgument argument) except +
+        size_t count()
+        void* value(size_t index)
+        bool any_foreign()
+        bool is_foreign(size_t index)
+
+    cppclass BoundLaunch:
+        BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref[BoundArguments] arguments) except +
+        void set(size_t index, const void* source, size_t bytes, BoundArgument argument) except +
+        Status launch(Stream& stream, Ref[BoundArguments]& used) except +
+        Ref[BoundArguments] arguments() except +
+        void release()
