@@ -1,6 +1,5 @@
 #include "bound_launch.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ftcuda::core {
@@ -13,6 +12,12 @@ std::size_t number_of_this_thread() noexcept {
     return mine;
 }
 
+static_assert(Device::limit <= 64);
+
+std::uint64_t bit_of(int device) noexcept {
+    return std::uint64_t{1} << device;
+}
+
 }  // namespace
 
 BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t bytes)
@@ -21,32 +26,34 @@ BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t byt
 }
 
 BoundArguments::BoundArguments(const BoundArguments& other)
-    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_), buffers_(other.buffers_) {
+    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_) {
     point();
+    gather();
 }
 
 void BoundArguments::point() noexcept {
     for (std::size_t index = 0; index < offsets_.size(); ++index) parameters_[index] = block_.data() + offsets_[index];
 }
 
+void BoundArguments::gather() {
+    buffers_.clear();
+    devices_ = 0;
+    any_foreign_ = false;
+    for (const BoundArgument& each : arguments_) {
+        if (each.buffer != nullptr) buffers_.push_back(each.buffer);
+        if (each.device != BoundArgument::any_device) devices_ |= bit_of(each.device);
+        any_foreign_ = any_foreign_ || each.foreign;
+    }
+}
+
 void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
     std::memcpy(parameters_[index], from, bytes);
     arguments_[index] = std::move(argument);
-    buffers_.clear();
-    for (const BoundArgument& each : arguments_) {
-        if (each.buffer != nullptr) buffers_.push_back(each.buffer);
-    }
-}
-
-bool BoundArguments::any_foreign() const noexcept {
-    return std::any_of(arguments_.begin(), arguments_.end(), [](const BoundArgument& each) { return each.foreign; });
+    gather();
 }
 
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) const noexcept {
-    const int device = stream.context().device().ordinal();
-    for (const BoundArgument& each : arguments_) {
-        if (each.device != BoundArgument::any_device && each.device != device) return Reason::wrong_device;
-    }
+    if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
     return core::launch(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(), buffers_.size());
 }
 

@@ -36,7 +36,7 @@ public:
 
     std::size_t count() const noexcept { return arguments_.size(); }
     void* value(std::size_t index) const noexcept { return arguments_[index].value->object(); }
-    bool any_foreign() const noexcept;
+    bool any_foreign() const noexcept { return any_foreign_; }
     bool is_foreign(std::size_t index) const noexcept { return arguments_[index].foreign; }
 
     Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) const noexcept;
@@ -44,12 +44,17 @@ public:
 private:
     ~BoundArguments() override = default;
     void point() noexcept;
+    void gather();
 
     const std::vector<std::size_t> offsets_;
     std::vector<char> block_;
     std::vector<void*> parameters_;  // into the block
     std::vector<BoundArgument> arguments_;
-    std::vector<Buffer*> buffers_;  // those among the arguments
+
+    // What a launch needs of the arguments.
+    std::vector<Buffer*> buffers_;
+    std::uint64_t devices_ = 0;  // a bit for each that an argument is for
+    bool any_foreign_ = false;
 };
 
 class BoundLaunch final : public Shared {

@@ -209,7 +209,7 @@ cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, 
     elif isinstance(value, StridedMemoryView):
         view = pack_view(kernel, index, value, value, Device().context_of(), block, &argument.buffer)
         if view._device_type == CUDA:
-            argument.device = view.device_id
+            argument.device = Device(view.device_id).device_id
     elif not is_array(value) and (handle := handle_of(value)) is not None:
         store_integer(kernel, index, handle, block + kernel._slots[index].offset)
         return 0

@@ -51,17 +51,7 @@ cdef class BoundLaunch:
         Thread safety: atomic. What another thread sets meanwhile is wholly in this launch or wholly out of it; a buffer that
         another thread closes is freed after this launch, or the launch raises `ClosedError`. Stream order: a submission.
         """
-        cdef Status status
-        cdef Ref[core.BoundArguments] used
-        cdef Stream submitting = as_stream(stream)
-        cdef streams.Stream* target = submitting.on(NULL)
-        with nogil:
-            status = self._bound.launch(target[0], used)
-        if not status.ok():
-            raise_status(status, "launch", f"{self.kernel} in {submitting}")
-        if used.get().any_foreign():
-            keep(target, [<object>used.get().value(index) for index in range(used.get().count()) if used.get().is_foreign(index)])
-            release_done()
+        launch_in(self, <Stream>stream if type(stream) is Stream else as_stream(stream))
 
     def set(self, Py_ssize_t index, value):
         """Replaces one argument, for launches from now on.
@@ -111,6 +101,20 @@ cdef class BoundLaunch:
 
     def __repr__(self):
         return f"<BoundLaunch of {self.kernel!r}>"
+
+
+cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
+    cdef Status status
+    cdef Ref[core.BoundArguments] used
+    cdef streams.Stream* target = stream.on(NULL)
+    with nogil:
+        status = bound._bound.launch(target[0], used)
+    if not status.ok():
+        raise_status(status, "launch", f"{bound.kernel} in {stream}")
+    if used.get().any_foreign():
+        keep(target, [<object>used.get().value(index) for index in range(used.get().count()) if used.get().is_foreign(index)])
+        release_done()
+    return 0
 
 
 cdef char* new_block(Kernel kernel) except NULL:
