@@ -149,3 +149,14 @@ def test_managed_memory_needs_its_feature(device):
     assert device.features.managed_memory
     assert ManagedMemoryResource().is_managed
     assert ftcuda.ManagedMemoryResourceOptions().preferred_location is None
+
+
+@pytest.mark.thread_unsafe(reason="closes the resource that all threads allocate from")
+def test_a_device_is_never_without_a_resource(device, stream):
+    own = device.memory_resource
+    assert device.memory_resource is own and ftcuda.Device(0).memory_resource is own
+    buffer = device.allocate(64, stream=stream)
+    own.close()
+    assert own.is_closed and device.memory_resource is not own
+    device.allocate(64, stream=stream).close()
+    buffer.close()

@@ -30,36 +30,39 @@ Status order_after(const Use& use, CUstream stream) noexcept {
 }  // namespace
 
 Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer) {
-    Context& context = resource.context();
-    if (stream != nullptr && &stream->context() != &context) return Reason::wrong_device;
-    const Lease<MemoryResource> lease(resource);
+    if (stream != nullptr && &stream->context() != &resource.context()) return Reason::wrong_device;
+    Lease<MemoryResource> lease(resource);
     if (!lease) return Reason::closed;
+    const Status status = allocate_inside(resource, bytes, stream, buffer);
+    if (status.ok()) lease.detach();  // the buffer's from now on: a pool lives as long as its last buffer
+    return status;
+}
 
-    CUdeviceptr pointer = 0;
-    Status status;
-    const auto make = [&] {
+Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer) {
+    Context& context = resource.context();
+    const auto make = [&](CUdeviceptr pointer) {
         buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
         buffer->resource_ = Ref<MemoryResource>(resource);
         buffer->any_device_ = resource.kind() != MemoryKind::device;
-        resource.keep();
     };
     if (bytes == 0) {
-        make();
+        make(0);
         return {};
     }
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     const reclaim::RelaxedCapture relaxed;
+    CUdeviceptr pointer = 0;
     if (stream == nullptr) {
-        status = resource.allocate(bytes, nullptr, pointer);
-        if (status.ok()) make();
+        const Status status = resource.allocate(bytes, nullptr, pointer);
+        if (status.ok()) make(pointer);
         return status;
     }
     const Submission submission(*stream);
     if (!submission.status().ok()) return submission.status();
-    status = resource.allocate(bytes, stream->cu_stream(), pointer);
+    const Status status = resource.allocate(bytes, stream->cu_stream(), pointer);
     if (!status.ok()) return status;
-    make();
+    make(pointer);
     if (!stream->is_default()) buffer->home_id_ = stream->id();
     buffer->uses_.add(*stream, stream->id());
     if (stream->is_default()) buffer->mark_use(*stream);

@@ -70,6 +70,8 @@ private:
         : context_(&context), pointer_(pointer), bytes_(bytes) {}
     ~Buffer() override = default;
 
+    // With a lease on `resource`.
+    static Status allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;

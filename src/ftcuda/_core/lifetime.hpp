@@ -102,8 +102,11 @@ public:
     Lease& operator=(const Lease&) = delete;
     explicit operator bool() const noexcept { return object_ != nullptr; }
 
+    // The lease outlives the scope: somebody else gives it back.
+    void detach() noexcept { object_ = nullptr; }
+
 private:
-    Object* const object_;
+    Object* object_;
 };
 
 // Memory of a core object, as opposed to its driver handle: counted, since uses outlive the Python object.

@@ -40,9 +40,6 @@ public:
         if (Lifetime::last(lifetime_.leave())) destroy();
     }
 
-    // A buffer's own lease: a pool lives as long as its last buffer. The caller holds one already.
-    void keep() noexcept { lifetime_.enter(Lifetime::lease, 0); }
-
     Status get_attribute(int attribute, std::uint64_t& value) noexcept;
     Status set_attribute(int attribute, std::uint64_t value) noexcept;
     Status trim(std::size_t bytes_to_keep) noexcept;

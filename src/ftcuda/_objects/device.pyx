@@ -184,6 +184,7 @@ cdef class Device:
         """The resource behind :meth:`allocate`: the device's pool, or plain allocations where there are no pools.
 
         Another `MemoryResource` may be set, for the device in all threads; ``DeviceMemoryResource(device)`` is the pool again.
+        If the device's own is closed, the next use makes another.
 
         Thread safety: atomic.
         """

@@ -19,6 +19,10 @@ from ftcuda._objects.options import (
 from ftcuda.errors import NotSupportedError
 
 
+cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+    void make_immortal(object wanted)
+
+
 cdef class MemoryResource:
     """Where buffers come from. Constant, and shared by any number of threads.
 
@@ -284,8 +288,8 @@ cdef class ManagedMemoryResource(MemoryResource):
             make_plain(self, device, MemoryKind.managed)
 
 
-# What was set as a device's resource, by ordinal. A dict's own steps are atomic, which is all that is asked of them.
-CHOSEN = {}
+# The resource of each device, by ordinal. A dict's own steps are atomic, which is all that is asked of them.
+RESOURCES = {}
 
 
 def choose_resource(Device device not None, resource):
@@ -294,17 +298,19 @@ def choose_resource(Device device not None, resource):
         raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
     if not resource.is_device_accessible or resource.device_id not in (-1, device.device_id):
         raise ValueError(f"{resource} gives no memory that {device} can use")
-    CHOSEN[device.device_id] = resource
+    RESOURCES[device.device_id] = resource
 
 
 def default_resource(Device device not None):
     """The resource that `Device.allocate` takes: what was set, else the device's pool, or plain allocations without one."""
-    chosen = CHOSEN.get(device._device.ordinal())
-    if chosen is not None:
-        return chosen
-    if device.features.memory_pools:
-        return DeviceMemoryResource(device)
-    return SynchronousMemoryResource(device)
+    cdef int ordinal = device._device.ordinal()
+    cdef MemoryResource found = RESOURCES.get(ordinal)
+    if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
+        found = DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
+        found._is_device_own = True
+        make_immortal(found)  # every thread allocates from it
+        RESOURCES[ordinal] = found
+    return found
 
 
 # CUmemPool_attribute, cuda.h 13.5.
