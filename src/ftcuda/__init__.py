@@ -13,6 +13,7 @@ from ftcuda._objects.host_device import HostDeviceBuffer
 from ftcuda._objects.kernel import Kernel
 from ftcuda._objects.launch import LaunchConfig, launch
 from ftcuda._objects.memory import (
+    CachingMemoryResource,
     DeviceMemoryResource,
     LegacyPinnedMemoryResource,
     ManagedMemoryResource,
@@ -62,6 +63,7 @@ __all__ = [
     "Buffer",
     "CUDAError",
     "CUDAWarning",
+    "CachingMemoryResource",
     "ClosedError",
     "ContextPoisonedError",
     "Device",

@@ -193,6 +193,32 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     return CUDA_SUCCESS;
 }
 
+// A cache above the driver says that memory is nobody's until it gives it out again, in the order of a stream; at once if that
+// is null.
+FTCUDA_SIM_EXPORT void ftcuda_memory_set_aside(CUdeviceptr pointer, CUstream handle, int aside) {
+    const Guard lock(world().mutex);
+    Allocation* const allocation = find_allocation(pointer, 1);
+    if (allocation == nullptr || allocation->begin != pointer) {
+        violation("memory set aside that is not allocated");
+        return;
+    }
+    allocation->freeing = aside != 0;
+    std::shared_ptr<Stream> stream;
+    if (handle == nullptr || find_stream(handle, stream) != CUDA_SUCCESS) {
+        set_aside(pointer, aside != 0);
+        return;
+    }
+    Work work;
+    work.what = aside != 0 ? "memory set aside" : "memory given out again";
+    work.run = [pointer, aside, size = allocation->size] {
+        races::touch(pointer, size, ptx::Access::write);
+        const Guard inside(world().mutex);
+        set_aside(pointer, aside != 0);
+        return CUDA_SUCCESS;
+    };
+    submit(*stream, std::move(work));
+}
+
 FTCUDA_SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPoolProps* properties) {
     FTCUDA_SIM_ENTER(cuMemPoolCreate);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;

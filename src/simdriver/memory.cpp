@@ -89,7 +89,7 @@ public:
     bool find(std::uint64_t address, std::size_t size, ptx::Extent& extent) override {
         const Guard lock(world().mutex);
         const Allocation* const allocation = find_allocation(address, size);
-        if (allocation == nullptr) return false;
+        if (allocation == nullptr || allocation->aside) return false;
         extent = {allocation->begin, allocation->begin + allocation->size, allocation->bytes};
         return true;
     }
@@ -167,6 +167,15 @@ void release(Allocation& allocation) {
         pages::unmap(allocation.bytes, allocation.size);
     }
     w.allocations.erase(allocation.begin);
+    memory().advance();
+}
+
+void set_aside(std::uint64_t begin, bool aside) {
+    const auto found = world().allocations.find(begin);
+    if (found == world().allocations.end()) return;
+    Allocation& allocation = found->second;
+    allocation.aside = aside;
+    std::memset(allocation.bytes, aside ? freed : fresh, std::min(allocation.size, filled));
     memory().advance();
 }
 

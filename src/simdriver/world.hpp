@@ -158,7 +158,8 @@ struct Allocation {
     int device = 0;
     std::shared_ptr<Pool> pool;      // null for plain allocations
     bool module_owned = false;
-    bool freeing = false;            // a stream-ordered free is queued
+    bool freeing = false;            // a stream-ordered free is queued, or the memory is set aside
+    bool aside = false;              // set aside, as of the work done so far
     std::uint64_t pending = 0;       // queued or running work that touches it
     std::vector<Past> past;          // while races are watched
 };
@@ -286,6 +287,9 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
 // The live allocation that holds all of [address, address + size), else null.
 Allocation* find_allocation(std::uint64_t address, std::uint64_t size);
 void release(Allocation& allocation);
+// With the lock held: nobody may touch an allocation until it is no longer aside, and its bytes are garbage.
+void set_aside(std::uint64_t begin, bool aside);
+
 void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches);
 void end_touches(const std::vector<std::uint64_t>& touches);
 ptx::Memory& kernel_memory() noexcept;

@@ -280,6 +280,36 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     CHECK(released == made.load());
 }
 
+// One cache, from which all threads allocate in streams of their own and in one that they share.
+void race_cache(Context& context, MemoryResource& upstream) {
+    Ref<MemoryResource> cache;
+    CHECK(MemoryResource::cached(upstream, 4096, cache).ok());
+    Ref<Stream> shared;
+    CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, shared).ok());
+    together(4, [&](unsigned index) {
+        for (int turn = 0; turn < 40; ++turn) {
+            Ref<Stream> own;
+            CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, own).ok());
+            std::array<Ref<Buffer>, 3> buffers;
+            for (Ref<Buffer>& buffer : buffers) {
+                Stream& stream = turn % 3 == 0 ? *own : *shared;
+                CHECK(Buffer::allocate(*cache, 100 * (index + 1), &stream, buffer).ok());
+                CHECK(buffer->fill(index, 4, stream).ok());
+            }
+            for (const Ref<Buffer>& buffer : buffers) CHECK(buffer->close(nullptr).ok());
+            if (turn % 8 == 0) CHECK(cache->trim(1024).ok());
+            CHECK(cache->cache_figures().misses > 0);
+            own->close();
+        }
+    });
+    const Cache::Figures figures = cache->cache_figures();
+    CHECK(figures.in_use_count == 0 && figures.in_use_bytes == 0);
+    CHECK(figures.hits + figures.misses == 4 * 40 * 3);
+    cache->close();
+    CHECK(cache->cache_figures().cached_count == 0);
+    shared->close();
+}
+
 const FtcudaSimControl& control_of(const char* path) {
     std::string error;
     const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
@@ -316,6 +346,9 @@ int main(int, char** arguments) {
     race_exports(context, *plain);
     race_copies(context, *pool);
     race_bound_launch(context, *kernels[0], *plain);
+    race_cache(context, *pool);
+    race_cache(context, *plain);
+    race_cache(context, *MemoryResource::plain(context, MemoryKind::pinned));
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(context.synchronize().ok());

@@ -1,4 +1,4 @@
-"""The program in the guide to allocators runs."""
+"""The programs in the guide to allocators run."""
 
 import re
 from pathlib import Path
@@ -8,15 +8,35 @@ import pytest
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "allocators.md"
 
 
+@pytest.fixture
+def programs():
+    """What each program of the guide defines, in their order there."""
+    texts = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
+
+    def run(number):
+        names = {}
+        exec(compile(texts[number], GUIDE.name, "exec"), names)
+        return names
+
+    return run
+
+
 @pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
-def test_the_allocator_of_the_guide(device, stream):
-    (program,) = re.findall(r"```python\n(.*?)```", GUIDE.read_text(), re.DOTALL)
-    names = {}
-    exec(compile(program, GUIDE.name, "exec"), names)
-    resource = names["Leased"]()
+def test_the_allocator(programs, device, stream):
+    resource = programs(0)["Leased"]()
     with resource.allocate(64, stream=stream) as buffer:
         buffer.fill(7, stream=stream)
         stream.sync()
         assert bytes(memoryview(buffer)) == b"\7" * 64
     device.sync()
     assert not resource._live
+
+
+@pytest.mark.thread_unsafe(reason="sets the device's resource")
+def test_the_cache(programs, device):
+    before = device.memory_resource
+    try:
+        names = programs(1)
+    finally:
+        device.memory_resource = before
+    assert names["staging"].is_host_accessible

@@ -47,6 +47,9 @@ class World:
         self.event, self.later = (self.stream.record(options={"timing_enabled": True}) for _ in range(2))
         self.pool = self.device.memory_resource
         self.plain, self.pinned = ftcuda.SynchronousMemoryResource(self.device), ftcuda.LegacyPinnedMemoryResource()
+        self.cache = ftcuda.CachingMemoryResource(self.plain)
+        self.cache.allocate(64, stream=self.stream).close()
+        self.pinned_cache = ftcuda.CachingMemoryResource(self.pinned)
         self.buffer, self.target = (self.device.allocate(64, stream=self.stream) for _ in range(2))
         self.host = self.pinned.allocate(64)
         self.bare = self.plain.allocate(64, stream=self.stream)
@@ -99,6 +102,8 @@ class World:
             self.foreign,
             self.large,
             self.lent,
+            self.cache,
+            self.pinned_cache,
         ]
         for thing in things:
             if hasattr(thing, "close"):
@@ -113,6 +118,16 @@ class World:
 def exclusive(world):
     with world.stream.exclusive():
         world.stream.record(world.event)
+
+
+def used(world, resource):
+    """A buffer of `resource` that two streams use."""
+    buffer = resource.allocate(64, stream=world.stream)
+    world.keep(buffer)
+    buffer.fill(1, stream=world.stream)
+    world.other.wait(world.stream)
+    buffer.copy_to(world.target, stream=world.other)
+    return buffer
 
 
 def held(operation):
@@ -156,6 +171,11 @@ OPERATIONS = {
     "ManagedMemoryResource.allocate": lambda w: w.keep(ftcuda.ManagedMemoryResource().allocate(64, stream=w.stream)),
     "PinnedMemoryResource.allocate": lambda w: w.keep(ftcuda.PinnedMemoryResource().allocate(64, stream=w.stream)),
     "DeviceMemoryResource": lambda w: w.keep(ftcuda.DeviceMemoryResource(w.device, {"max_size": 1 << 20})),
+    "CachingMemoryResource.allocate": lambda w: w.keep(w.cache.allocate(4096, stream=w.stream)),
+    "CachingMemoryResource.allocate again": lambda w: w.keep(w.cache.allocate(64, stream=w.stream)),
+    "CachingMemoryResource.trim": lambda w: w.cache.trim(),
+    "Buffer.close cached": lambda w: used(w, w.cache).close(),
+    "Buffer.close cached pinned": lambda w: held(used(w, w.pinned_cache).close),
     "MemoryResource.trim": lambda w: w.pool.trim(),
     "MemoryResource.attributes": lambda w: w.pool.attributes.used_mem_current,
     "ObjectCode.get_kernel": lambda w: w.new_code.get_kernel("increment"),

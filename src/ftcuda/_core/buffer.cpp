@@ -40,29 +40,29 @@ Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* str
 
 Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer) {
     Context& context = resource.context();
-    const auto make = [&](CUdeviceptr pointer) {
-        buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
+    const auto make = [&](MemoryResource::Allocation allocation) {
+        buffer = Ref<Buffer>::adopt(new Buffer(context, allocation, bytes));
         buffer->resource_ = Ref<MemoryResource>(resource);
         buffer->any_device_ = resource.kind() != MemoryKind::device;
     };
     if (bytes == 0) {
-        make(0);
+        make({});
         return {};
     }
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     const reclaim::RelaxedCapture relaxed;
-    CUdeviceptr pointer = 0;
+    MemoryResource::Allocation allocation;
     if (stream == nullptr) {
-        const Status status = resource.allocate(bytes, nullptr, pointer);
-        if (status.ok()) make(pointer);
+        const Status status = resource.allocate(bytes, nullptr, allocation);
+        if (status.ok()) make(allocation);
         return status;
     }
     const Submission submission(*stream);
     if (!submission.status().ok()) return submission.status();
-    const Status status = resource.allocate(bytes, stream->cu_stream(), pointer);
+    const Status status = resource.allocate(bytes, stream, allocation);
     if (!status.ok()) return status;
-    make(pointer);
+    make(allocation);
     if (!stream->is_default()) buffer->home_id_ = stream->id();
     buffer->uses_.add(*stream, stream->id());
     if (stream->is_default()) buffer->mark_use(*stream);
@@ -70,7 +70,7 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
 }
 
 Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held, void* lender) {
-    Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, pointer, bytes));
+    Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer, false}, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
     buffer->held_ = held;
     buffer->lender_ = lender;
@@ -133,7 +133,7 @@ Status Buffer::record_use(Stream& stream, Use& use) noexcept {
     return context.observe(cu.cuEventRecord(use.event, stream.cu_stream()));
 }
 
-Status Buffer::order_free(CUstream& stream, bool& later) {
+Status Buffer::order_free(Stream*& home, CUstream& stream, bool& later) {
     // The stream to free in: the one named at close(), else the home stream, if it is still in the set; never one that
     // is capturing, where the free would become part of the graph.
     const std::uint64_t wanted = free_in_.load(std::memory_order_relaxed);
@@ -150,7 +150,8 @@ Status Buffer::order_free(CUstream& stream, bool& later) {
     // Work before a capture may still run, and nothing outside the capture can wait for it now.
     if (later || !status.ok()) return status;
     if (target != nullptr) {
-        stream = target->stream->cu_stream();
+        home = target->stream;
+        stream = home->cu_stream();
     } else {
         status = context_->housekeeping_stream(stream);
     }
@@ -184,16 +185,17 @@ void Buffer::destroy() noexcept {
     if ((ours || held_) && context_->may_destroy()) {
         const ContextScope scope(*context_);
         const reclaim::RelaxedCapture relaxed;
-        const bool ordered = ours && resource_->is_pool();
+        const bool ordered = ours && resource_->is_ordered();
+        Stream* home = nullptr;
         CUstream stream = nullptr;
         bool later = unordered_.load(std::memory_order_relaxed);
         Status status = scope.status();
-        if (status.ok()) status = ordered ? order_free(stream, later) : wait_for_uses(later);
+        if (status.ok()) status = ordered ? order_free(home, stream, later) : wait_for_uses(later);
         if (ours && (later || !status.ok())) {
-            // What cannot be put in order now goes when nothing runs: late, but neither lost nor under running work.
-            context_->retire([resource = resource_, pointer = pointer_] { reclaim::post(resource->free_idle(pointer), "free", "buffer"); });
+            resource_->free_later({pointer_, cacheable_}, bytes_);  // it cannot be put in order now
         } else if (ours) {
-            status = ordered ? resource_->free_ordered(pointer_, stream) : resource_->free_now(pointer_);
+            status = ordered ? resource_->free_ordered({pointer_, cacheable_}, bytes_, home, stream, !uses_.is_empty())
+                             : resource_->free_now(pointer_);
         }
         reclaim::post(status, "free", "buffer");
     }
@@ -216,10 +218,11 @@ void Buffer::give_back() noexcept {
     if (context_->may_destroy() && !uses_.is_empty()) {
         const ContextScope scope(*context_);
         const reclaim::RelaxedCapture relaxed;
+        Stream* home = nullptr;
         CUstream stream = nullptr;
         bool later = unordered_.load(std::memory_order_relaxed);
         Status status = scope.status();
-        if (status.ok()) status = order_free(stream, later);
+        if (status.ok()) status = order_free(home, stream, later);
         if (status.ok() && !later) status = context_->take_event(event);
         if (status.ok() && !later) status = context_->observe(cu.cuEventRecord(event, stream));
         if (later || !status.ok()) {

@@ -66,8 +66,8 @@ public:
     Status fill(std::uint32_t value, unsigned width, Stream& stream) noexcept;
 
 private:
-    Buffer(Context& context, abi::CUdeviceptr pointer, std::size_t bytes) noexcept
-        : context_(&context), pointer_(pointer), bytes_(bytes) {}
+    Buffer(Context& context, MemoryResource::Allocation allocation, std::size_t bytes) noexcept
+        : context_(&context), pointer_(allocation.pointer), bytes_(bytes), cacheable_(allocation.cacheable) {}
     ~Buffer() override = default;
 
     // With a lease on `resource`.
@@ -76,7 +76,8 @@ private:
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;
     // The two ways to wait for the uses. `later`: it cannot be done now, but when nothing runs.
-    Status order_free(abi::CUstream& stream, bool& later);
+    // `home`: whose stream that is, null for nobody's.
+    Status order_free(Stream*& home, abi::CUstream& stream, bool& later);
     Status wait_for_uses(bool& later) noexcept;
     void destroy() noexcept;
     void give_back() noexcept;
@@ -91,6 +92,7 @@ private:
     Context* const context_;
     const abi::CUdeviceptr pointer_;
     const std::size_t bytes_;
+    const bool cacheable_;
     Ref<MemoryResource> resource_;  // null for memory that somebody else owns
     std::uint64_t home_id_ = 0;     // 0: no home
     bool any_device_ = false;

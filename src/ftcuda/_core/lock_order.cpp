@@ -14,8 +14,8 @@ namespace ftcuda::core::lock_order {
 
 namespace {
 
-constexpr std::array<const char*, 11> names = {
-    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept", "staging", "event_pool", "retired", "account",
+constexpr std::array<const char*, 12> names = {
+    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept", "cache", "staging", "event_pool", "retired", "account",
     "mailbox"};
 
 // Where a lock was taken.

@@ -1,5 +1,6 @@
 #include "memory.hpp"
 
+#include "../_driver/aside.hpp"
 #include "../_driver/table.hpp"
 #include "reclaim.hpp"
 
@@ -51,6 +52,17 @@ Ref<MemoryResource> MemoryResource::plain(Context& context, MemoryKind kind) {
     return Ref<MemoryResource>::adopt(new MemoryResource(context, kind, nullptr, false));
 }
 
+Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<MemoryResource>& resource) {
+    if (upstream.is_cached()) return Reason::not_supported;
+    Lease<MemoryResource> lease(upstream);
+    if (!lease) return Reason::closed;
+    resource = Ref<MemoryResource>::adopt(new MemoryResource(*upstream.context_, upstream.kind_, upstream.cu_pool_, false));
+    resource->upstream_ = Ref<MemoryResource>(upstream);
+    resource->cache_ = std::make_unique<Cache>(*upstream.context_, limit);
+    lease.detach();  // the cache's until it is destroyed
+    return {};
+}
+
 Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexcept {
     const Lease<MemoryResource> lease(*this);
     if (!lease) return Reason::closed;
@@ -80,12 +92,39 @@ Status MemoryResource::set_attribute(int attribute, std::uint64_t value) noexcep
 Status MemoryResource::trim(std::size_t bytes_to_keep) noexcept {
     const Lease<MemoryResource> lease(*this);
     if (!lease) return Reason::closed;
+    if (is_cached()) {
+        if (const Status status = empty_cache(bytes_to_keep); !status.ok()) return status;
+    }
     if (!is_pool()) return {};  // plain memory keeps nothing back
     const reclaim::RelaxedCapture relaxed;
     return context_->observe(cu.cuMemPoolTrimTo(cu_pool_, bytes_to_keep));
 }
 
-Status MemoryResource::allocate(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
+Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& allocation) {
+    const CUstream cu_stream = stream != nullptr ? stream->cu_stream() : nullptr;
+    if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, cu_stream, allocation.pointer);
+    if (kind_ == MemoryKind::device) {
+        // Of default streams and of captures nothing is kept: the ones order no frees, and what a graph uses it uses again.
+        bool capturing = stream == nullptr || stream->is_default();
+        if (!capturing) {
+            if (const Status status = stream->is_capturing(capturing); !status.ok()) return status;
+        }
+        if (capturing) return allocate_upstream(bytes, cu_stream, allocation.pointer);
+    }
+    Cache::Piece piece;
+    if (cache_->take(bytes, key(stream), piece)) {
+        if (piece.event != nullptr) context_->give_event(piece.event);
+        driver::aside::clear(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr);
+        allocation = {piece.pointer, true};
+        return {};
+    }
+    const Status status = allocate_upstream(Cache::rounded(bytes), cu_stream, allocation.pointer);
+    allocation.cacheable = status.ok();
+    if (status.ok()) cache_->count_made(bytes);
+    return status;
+}
+
+Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
     if (is_pool()) return context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream));
     switch (kind_) {
     case MemoryKind::device:
@@ -101,8 +140,75 @@ Status MemoryResource::allocate(std::size_t bytes, CUstream stream, CUdeviceptr&
     return status;
 }
 
-Status MemoryResource::free_ordered(CUdeviceptr pointer, CUstream stream) noexcept {
-    return context_->observe(cu.cuMemFreeAsync(pointer, stream));
+Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream, bool used) {
+    if (!allocation.cacheable) return free_upstream(allocation.pointer, stream);
+    if (kind_ == MemoryKind::device && home == nullptr) {
+        cache_->count_freed(bytes);
+        return free_upstream(allocation.pointer, stream);
+    }
+    Cache::Piece piece{allocation.pointer, nullptr};
+    driver::aside::set(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
+    if (kind_ != MemoryKind::device && used) {
+        // The host may touch it as soon as it is given out: it must be known when the work is done.
+        Status status = context_->take_event(piece.event);
+        if (status.ok()) status = context_->observe(cu.cuEventRecord(piece.event, stream));
+        if (!status.ok()) {
+            if (piece.event != nullptr) context_->give_event(piece.event);
+            free_later(allocation, bytes);
+            return status;
+        }
+    }
+    std::vector<Cache::Leaving> leaving;
+    cache_->give(bytes, key(home), piece, leaving);
+    reclaim::post(let_go(leaving), "free", "cached memory");
+    return {};
+}
+
+void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes) {
+    if (allocation.cacheable) cache_->count_freed(bytes);
+    context_->retire([resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
+        driver::aside::clear(pointer, nullptr);
+        reclaim::post(resource->free_idle(pointer), "free", "buffer");
+    });
+}
+
+Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexcept {
+    if (is_pool()) return context_->observe(cu.cuMemFreeAsync(pointer, stream));
+    if (const Status status = context_->observe(cu.cuStreamSynchronize(stream)); !status.ok()) return status;
+    return free_now(pointer);
+}
+
+Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    std::vector<Cache::Leaving> leaving;
+    cache_->empty(bytes_to_keep, leaving);
+    return let_go(leaving);
+}
+
+Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
+    Status first;
+    for (Cache::Leaving& each : leaving) {
+        CUstream stream = nullptr;
+        bool later = false;
+        Status status;
+        if (each.stream.get() != nullptr) {
+            stream = each.stream.get()->cu_stream();
+            status = each.stream.get()->is_capturing(later);  // a free would become part of the graph
+        } else {
+            status = context_->housekeeping_stream(stream);
+        }
+        if (status.ok() && each.piece.event != nullptr) status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
+        if (each.piece.event != nullptr) context_->give_event(each.piece.event);
+        if (status.ok() && !later) {
+            driver::aside::clear(each.piece.pointer, stream);
+            status = free_upstream(each.piece.pointer, stream);
+        }
+        if (later || !status.ok()) upstream_->free_later({each.piece.pointer, false}, 0);
+        if (first.ok()) first = status;
+    }
+    return first;
 }
 
 Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
@@ -116,10 +222,15 @@ Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
     if (!is_pool()) return free_now(pointer);
     CUstream stream = nullptr;
     const Status status = context_->housekeeping_stream(stream);
-    return status.ok() ? free_ordered(pointer, stream) : status;
+    return status.ok() ? free_upstream(pointer, stream) : status;
 }
 
 void MemoryResource::destroy() noexcept {
+    if (is_cached()) {
+        if (context_->may_destroy()) reclaim::post(empty_cache(0), "empty", "cache");
+        upstream_->leave();
+        return;
+    }
     if (!owned_ || !context_->may_destroy()) return;
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for ever
     // (driver 580, four threads with a pool each on one stream).

@@ -1,16 +1,16 @@
 // Memory resources: where buffers come from and how they go back.
 //
-// Two ways exist. Stream-ordered: from a pool, by cuMemAllocFromPoolAsync, freed in a stream's order. Plain: by
+// Two ways exist, and a third around them. Stream-ordered: from a pool, by cuMemAllocFromPoolAsync, freed in a stream's order. Plain: by
 // cuMemAlloc, cuMemHostAlloc or cuMemAllocManaged, freed after the streams that used the memory were waited for; the way of
-// devices and drivers without pools (Windows TCC, drivers before 11.2), behind the same Buffer.
+// devices and drivers without pools (Windows TCC, drivers before 11.2), behind the same Buffer. Caching: what was freed in a stream's
+// order is given out in the same order again (cache.hpp), and other resources are asked only for the rest.
 #pragma once
 
+#include "cache.hpp"
 #include "context.hpp"
 #include "lifetime.hpp"
 
 namespace ftcuda::core {
-
-class Stream;
 
 enum class MemoryKind : unsigned char { device, pinned, managed };
 
@@ -22,6 +22,8 @@ public:
     static Status make_pool(Context& context, MemoryKind kind, std::size_t limit, Ref<MemoryResource>& resource);
     // Plain allocations.
     static Ref<MemoryResource> plain(Context& context, MemoryKind kind);
+    // A cache in front of `upstream`, of `limit` bytes for each stream.
+    static Status cached(MemoryResource& upstream, std::size_t limit, Ref<MemoryResource>& resource);
 
     Context& context() const noexcept { return *context_; }
     MemoryKind kind() const noexcept { return kind_; }
@@ -44,6 +46,11 @@ public:
     Status set_attribute(int attribute, std::uint64_t value) noexcept;
     Status trim(std::size_t bytes_to_keep) noexcept;
 
+    // What a caching resource has in store goes back in its streams' orders, until at most `bytes_to_keep` are left.
+    Status empty_cache(std::size_t bytes_to_keep);
+    bool is_cached() const noexcept { return cache_ != nullptr; }
+    Cache::Figures cache_figures() { return cache_->figures(); }
+
 private:
     friend class Buffer;  // allocate and free in the order that a buffer's uses demand
 
@@ -51,18 +58,34 @@ private:
         : context_(&context), kind_(kind), cu_pool_(cu_pool), owned_(owned) {}
     ~MemoryResource() override = default;
 
-    // With the context current, inside a lease. `stream` orders pool allocations; plain ones ignore it.
-    Status allocate(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
-    Status free_ordered(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+    // Memory, and whether it may be kept when it is freed.
+    struct Allocation {
+        abi::CUdeviceptr pointer = 0;
+        bool cacheable = false;
+    };
+
+    // With the context current, inside a lease. `stream` orders allocations of pools and caches; plain ones ignore it.
+    Status allocate(std::size_t bytes, Stream* stream, Allocation& allocation);
+    // Whether a free is in the order of a stream: of `home`, null where that is a stream of nobody's, which is `stream`.
+    bool is_ordered() const noexcept { return is_pool() || is_cached(); }
+    Status free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, abi::CUstream stream, bool used);
     Status free_now(abi::CUdeviceptr pointer) noexcept;
+    // When nothing runs: late, but neither lost nor under running work.
+    void free_later(const Allocation& allocation, std::size_t bytes);
     Status free_idle(abi::CUdeviceptr pointer) noexcept;  // of either kind, while nothing runs
     void destroy() noexcept;
+    Status allocate_upstream(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
+    Status free_upstream(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+    Status let_go(std::vector<Cache::Leaving>& leaving);
+    Stream* key(Stream* stream) const noexcept { return kind_ == MemoryKind::device ? stream : nullptr; }
 
     // Constant after construction.
     Context* const context_;
     const MemoryKind kind_;
     const abi::CUmemoryPool cu_pool_;
     const bool owned_;
+    Ref<MemoryResource> upstream_;  // with a lease; null unless this is a cache
+    std::unique_ptr<Cache> cache_;
 
     // Synchronises itself.
     Lifetime lifetime_;

@@ -8,6 +8,8 @@
 #include "context.hpp"
 #include "lifetime.hpp"
 
+#include <utility>
+
 namespace ftcuda::core {
 
 class Event;
@@ -90,6 +92,26 @@ private:
     Mutex section_mutex_{Rank::exclusive_section};
     Condition section_changed_;
     unsigned section_depth_ GUARDED_BY(section_mutex_) = 0;
+};
+
+// A stream that is kept beyond the scope of whoever uses it.
+class KeptStream {
+public:
+    KeptStream() noexcept = default;
+    explicit KeptStream(Stream& stream) noexcept : stream_(&stream) { stream.keep(); }  // the caller holds it somehow
+    KeptStream(KeptStream&& other) noexcept : stream_(other.stream_) { other.stream_ = nullptr; }
+    KeptStream& operator=(KeptStream&& other) noexcept {
+        std::swap(stream_, other.stream_);
+        return *this;
+    }
+    ~KeptStream() {
+        if (stream_ != nullptr) stream_->unkeep();
+    }
+
+    Stream* get() const noexcept { return stream_; }
+
+private:
+    Stream* stream_ = nullptr;
 };
 
 // One submission to a stream, from before the driver call until after it.

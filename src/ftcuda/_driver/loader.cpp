@@ -1,5 +1,6 @@
 #include "loader.hpp"
 
+#include "aside.hpp"
 #include "library.hpp"
 #include "schedule.hpp"
 #include "table.hpp"
@@ -104,6 +105,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
 #ifdef FTCUDA_SCHEDULE_POINTS
     schedule::find(library);
 #endif
+    aside::find(library);
     description.path = path;
     description.version = version;
     description.simulated = library.symbol("ftcuda_sim_control") != nullptr;

@@ -351,11 +351,13 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     with nogil:
         status = core.Buffer.allocate(source[0], wanted, core_stream, made)
     if status.code() == 2:
-        # What nobody refers to any more may hold the memory: collect it, let its frees happen, give the pool's unused
-        # memory back, and try once more.
+        # What nobody refers to any more may hold the memory: collect it, empty the cache, let the frees happen, give the pool's
+        # unused memory back, and try once more.
         gc.collect()
         with nogil:
-            status = context.synchronize()
+            status = source.empty_cache(0) if source.is_cached() else Status()
+            if status.ok():
+                status = context.synchronize()
             if status.ok():
                 status = source.trim(0)
             if status.ok():

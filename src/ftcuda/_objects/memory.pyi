@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 from ftcuda._objects.buffer import Buffer
 from ftcuda._objects.device import Device
 from ftcuda._objects.options import (
@@ -62,6 +64,21 @@ class PinnedMemoryResource(MemoryResource):
 
 class LegacyPinnedMemoryResource(MemoryResource):
     def __init__(self) -> None: ...
+
+class CacheStatistics(NamedTuple):
+    in_use_bytes: int
+    in_use_count: int
+    cached_bytes: int
+    cached_count: int
+    hits: int
+    misses: int
+
+class CachingMemoryResource(MemoryResource):
+    def __init__(self, upstream: MemoryResource | None = None, *, max_cached_size: int = ...) -> None: ...
+    @property
+    def upstream(self) -> MemoryResource: ...
+    @property
+    def statistics(self) -> CacheStatistics: ...
 
 class ManagedMemoryResource(MemoryResource):
     def __init__(self, options: ManagedMemoryResourceOptions | dict[str, object] | None = None) -> None: ...

@@ -1,5 +1,7 @@
 """Memory resources."""
 
+from collections import namedtuple
+
 from libc.stdint cimport uint64_t
 
 cimport core.memory as core
@@ -144,7 +146,7 @@ cdef class MemoryResource:
         return MemoryPoolAttributes(self)
 
     def trim(self, size_t bytes_to_keep=0):
-        """Gives unused memory of the pool back to the system. Thread safety: atomic.
+        """Gives unused memory, of the cache and of the pool, back to the system. Thread safety: shared.
 
         Parameters
         ----------
@@ -267,6 +269,74 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
 
     def __init__(self):
         make_plain(self, Device(), MemoryKind.pinned)
+
+
+CacheStatistics = namedtuple(
+    "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses")
+)
+CacheStatistics.__doc__ = "Bytes and number of what is in use and of what is in store; allocations from the store and not."
+
+
+cdef class CachingMemoryResource(MemoryResource):
+    """A cache in front of another resource: what was freed is given out again without the driver.
+
+    Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other stream;
+    pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by an eighth at
+    most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of default streams
+    come from `upstream` each time. In front of `SynchronousMemoryResource` frees no longer wait for the device.
+
+    Parameters
+    ----------
+    upstream : MemoryResource, optional
+        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain allocations where there is none.
+    max_cached_size : int
+        Bytes in store for each stream. With more, the older half goes back, in the stream's order.
+
+    Attributes
+    ----------
+    upstream : MemoryResource
+
+    Thread safety: atomic.
+    """
+
+    cdef readonly MemoryResource upstream
+
+    def __init__(self, MemoryResource upstream=None, *, max_cached_size=128 << 20):
+        cdef Ref[core.MemoryResource] made
+        cdef Status status
+        cdef size_t limit = _buffer.checked_size(max_cached_size, "max_cached_size")
+        if upstream is None:
+            device = Device()
+            upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
+        cdef core.MemoryResource* source = upstream.opened()
+        if source.is_cached():
+            raise ValueError(f"{upstream} is a cache already")
+        with nogil:
+            status = core.MemoryResource.cached(source[0], limit, made)
+        if not status.ok():
+            raise_status(status, "make a cache for", upstream)
+        self.upstream = upstream
+        self._resource = made.detach()
+
+    @property
+    def statistics(self):
+        """What was allocated and not freed, what is in store, and how many allocations came from the store and how many did not.
+
+        Bytes are those of the sizes rounded up. Each number is exact; beside allocations in other threads they may be of moments
+        that are a little apart.
+
+        Returns
+        -------
+        CacheStatistics
+            ``(in_use_bytes, in_use_count, cached_bytes, cached_count, hits, misses)``
+
+        Thread safety: shared.
+        """
+        cdef core.CacheFigures figures
+        with nogil:
+            figures = self._resource.cache_figures()
+        return CacheStatistics(figures.in_use_bytes, figures.in_use_count, figures.cached_bytes, figures.cached_count,
+                               figures.hits, figures.misses)
 
 
 cdef class ManagedMemoryResource(MemoryResource):

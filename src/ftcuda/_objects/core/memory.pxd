@@ -12,6 +12,14 @@ cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
         pinned
         managed
 
+    cppclass CacheFigures "ftcuda::core::Cache::Figures":
+        uint64_t in_use_bytes
+        uint64_t in_use_count
+        uint64_t cached_bytes
+        uint64_t cached_count
+        uint64_t hits
+        uint64_t misses
+
     cppclass MemoryResource:
         @staticmethod
         Status default_pool(Context& context, Ref[MemoryResource]& resource) except +
@@ -29,4 +37,9 @@ cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
         void release()
         Status get_attribute(int attribute, uint64_t& value)
         Status set_attribute(int attribute, uint64_t value)
-        Status trim(size_t bytes_to_keep)
+        Status trim(size_t bytes_to_keep) except +
+        @staticmethod
+        Status cached(MemoryResource& upstream, size_t limit, Ref[MemoryResource]& resource) except +
+        bool is_cached()
+        Status empty_cache(size_t bytes_to_keep) except +
+        CacheFigures cache_figures()
