@@ -11,7 +11,11 @@ constexpr std::size_t linear = 8;      // classes of multiples of the smallest, 
 
 std::size_t log2(std::size_t number) noexcept {
     std::size_t result = 0;
-    while ((number >>= 1) != 0) ++result;
+    for (std::size_t step = 32; step != 0; step /= 2) {
+        if (number >> step == 0) continue;
+        number >>= step;
+        result += step;
+    }
     return result;
 }
 

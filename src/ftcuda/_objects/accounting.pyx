@@ -13,9 +13,8 @@ cimport core.account as core
 from core.status cimport Status
 from ftcuda._objects.buffer cimport Buffer
 from ftcuda._objects.kept cimport release_done
-from ftcuda._objects.memory cimport MemoryResource, allocate_from
+from ftcuda._objects.memory cimport MemoryResource, allocate_from, checked_size
 
-from ftcuda._objects.buffer import checked_size
 from ftcuda.errors import OutOfMemoryError
 
 MemoryStatistics = namedtuple(

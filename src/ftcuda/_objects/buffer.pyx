@@ -17,7 +17,7 @@ from core.lifetime cimport Ref
 from core.status cimport Status, describe
 from ftcuda._objects.device cimport Device, device_of
 from ftcuda._objects.kept cimport Loan
-from ftcuda._objects.memory cimport MemoryResource
+from ftcuda._objects.memory cimport MemoryResource, checked_size, provide_allocate
 from ftcuda._objects.memory cimport allocate_from as allocate_through
 from ftcuda._objects.raising cimport deliver_mail, raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
@@ -26,6 +26,9 @@ from ftcuda._objects.handles import checked_handle
 from ftcuda._objects.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError, OutOfMemoryError
+
+cdef dict on_allocate = ALLOCATED
+cdef dict on_free = FREED
 
 cdef const char* BYTES_FORMAT_TEXT = b"B"
 cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
@@ -45,8 +48,8 @@ cdef class Buffer:
         if self._buffer != NULL:
             with nogil:
                 self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
-            if FREED and self._buffer.announce_close():
-                announce(FREED, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
+            if on_free and self._buffer.announce_close():
+                announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
             with nogil:
                 self._buffer.release()
 
@@ -176,8 +179,8 @@ cdef class Buffer:
             status = self._buffer.close(core_stream)
         if not status.ok():
             raise_status(status, "close", self)
-        if FREED and self._buffer.announce_close():
-            announce(FREED, self._buffer.pointer(), self._buffer.size(), self._memory_resource, stream)
+        if on_free and self._buffer.announce_close():
+            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, stream)
         deliver_mail()
 
     def __enter__(self):
@@ -319,21 +322,6 @@ cdef class Buffer:
         return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
 
 
-def checked_size(value, str name):
-    """`value` as an int that may be a number of bytes."""
-    if isinstance(value, bool) or not hasattr(value, "__index__"):
-        raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-    number = value.__index__()
-    if not 0 <= number < 2**63:
-        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {number}")
-    return number
-
-
-def allocate_from(MemoryResource resource not None, size, stream, reported):
-    """Behind `MemoryResource.allocate`."""
-    return allocate(resource, size, stream, reported)
-
-
 cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported):
     cdef size_t wanted = checked_size(size, "size")
     cdef Ref[core.Buffer] made
@@ -367,9 +355,16 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     if not status.ok():
         raise_status(status, "allocate", f"{wanted} bytes from {resource}")
     cdef Buffer buffer = Buffer.adopt(made.detach(), reported, None)
-    if ALLOCATED:
-        announce(ALLOCATED, buffer.handle, wanted, reported, stream)
+    if on_allocate:
+        announce(on_allocate, buffer.handle, wanted, reported, stream)
     return buffer
+
+
+cdef object allocate_object(MemoryResource resource, object size, object stream, object reported):
+    return allocate(resource, size, stream, reported)
+
+
+provide_allocate(allocate_object)
 
 
 cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):

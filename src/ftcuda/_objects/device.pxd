@@ -11,5 +11,9 @@ cdef class Device:
     cdef core.Context* context_of(self) except NULL
 
 
+# Behind Device.allocate; the module of memory resources provides it when it is imported.
+ctypedef object (*AllocateOn)(Device device, object size, object stream)
+cdef int provide_allocate_on(AllocateOn function) except -1
+
 cdef Device device_of(core.Context* context)
 cdef Device as_device(object device)

@@ -67,6 +67,15 @@ def driver_info():
     )
 
 
+cdef AllocateOn allocate_on = NULL  # constant once ftcuda is imported
+
+
+cdef int provide_allocate_on(AllocateOn function) except -1:
+    global allocate_on
+    allocate_on = function
+    return 0
+
+
 cdef class Device:
     """A CUDA device. There is one object for the process's view of it; equal ordinals compare equal.
 
@@ -305,7 +314,7 @@ cdef class Device:
         OutOfMemoryError
             After unused memory was collected and the allocation tried once more.
         """
-        return _memory.default_resource(self).allocate(size, stream=stream)
+        return allocate_on(self, size, stream)
 
     def __int__(self):
         return self._device.ordinal()

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 
+from cpython.long cimport PyLong_CheckExact
 from libc.stdint cimport uint64_t
 
 cimport core.memory as core
@@ -9,7 +10,7 @@ from core.device cimport Context
 from core.lifetime cimport Ref
 from core.memory cimport MemoryKind
 from core.status cimport Status
-from ftcuda._objects.device cimport Device, as_device, device_of
+from ftcuda._objects.device cimport Device, as_device, device_of, provide_allocate_on
 from ftcuda._objects.raising cimport raise_status
 
 from ftcuda._objects.options import (
@@ -21,8 +22,33 @@ from ftcuda._objects.options import (
 from ftcuda.errors import NotSupportedError
 
 
+cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+
 cdef extern from "immortal.hpp" namespace "ftcuda::objects":
     void make_immortal(object wanted)
+
+
+cdef Allocate allocate_buffer = NULL  # constant once ftcuda is imported
+
+
+cdef int provide_allocate(Allocate function) except -1:
+    global allocate_buffer
+    allocate_buffer = function
+    return 0
+
+
+cdef size_t checked_size(object value, str name) except? <size_t>-1:
+    """`value` as a number of bytes."""
+    cdef int overflow = 0
+    if not PyLong_CheckExact(value):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        value = value.__index__()
+    cdef long long number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow or number < 0:
+        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {value}")
+    return number
 
 
 cdef class MemoryResource:
@@ -57,7 +83,7 @@ cdef class MemoryResource:
         """A buffer whose memory_resource is `reported`."""
         if self._resource == NULL:
             return checked_buffer(self, self.allocate(size, stream=stream), size)
-        return _buffer.allocate_from(self, size, stream, reported)
+        return allocate_buffer(self, size, stream, reported)
 
     def allocate(self, size, *, stream=None):
         """Allocates a buffer.
@@ -304,7 +330,7 @@ cdef class CachingMemoryResource(MemoryResource):
     def __init__(self, MemoryResource upstream=None, *, max_cached_size=128 << 20):
         cdef Ref[core.MemoryResource] made
         cdef Status status
-        cdef size_t limit = _buffer.checked_size(max_cached_size, "max_cached_size")
+        cdef size_t limit = checked_size(max_cached_size, "max_cached_size")
         if upstream is None:
             device = Device()
             upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
@@ -359,7 +385,7 @@ cdef class ManagedMemoryResource(MemoryResource):
 
 
 # The resource of each device, by ordinal. A dict's own steps are atomic, which is all that is asked of them.
-RESOURCES = {}
+cdef dict RESOURCES = {}
 
 
 def choose_resource(Device device not None, resource):
@@ -371,7 +397,15 @@ def choose_resource(Device device not None, resource):
     RESOURCES[device.device_id] = resource
 
 
-def default_resource(Device device not None):
+cdef object allocate_on(Device device, object size, object stream):
+    """Behind `Device.allocate`."""
+    cdef MemoryResource resource = default_resource(device)
+    if resource._is_device_own:
+        return allocate_buffer(resource, size, stream, resource)
+    return resource.allocate(size, stream=stream)  # which a subclass may have written anew
+
+
+cpdef MemoryResource default_resource(Device device):
     """The resource that `Device.allocate` takes: what was set, else the device's pool, or plain allocations without one."""
     cdef int ordinal = device._device.ordinal()
     cdef MemoryResource found = RESOURCES.get(ordinal)
@@ -443,6 +477,8 @@ def _set_attribute(MemoryResource resource not None, int attribute, uint64_t val
     if not status.ok():
         raise_status(status, "set an attribute of", resource)
 
+
+provide_allocate_on(allocate_on)
 
 # At the end: buffers need resources, and resources need buffers only when they allocate.
 import ftcuda._objects.buffer as _buffer  # noqa: E402
