@@ -1,76 +1,152 @@
-"""``python -m benchmarks BASELINE``: launches with four arguments, in turns with C++ (built from launch.cpp)."""
+"""``python -m benchmarks``: ftcuda beside C++ and beside other libraries, in turns, on one device.
 
+The baseline is compiled, the kernels too; then each measurement is a process of its own, and those of one case and one
+number of threads take turns. Writes benchmarks.json, benchmarks.md and plots.
+"""
+
+import argparse
 import json
-import statistics
+import os
 import subprocess
 import sys
-import tempfile
-import threading
-import time
 from pathlib import Path
 
+from rich.progress import Progress
+
 import ftcuda
-from benchmarks import turns
-from ftcuda import Device, LaunchConfig, Program, driver_info, launch
-from ftcuda.testing import together
+from benchmarks import report
+from ftcuda import Device, Program, driver_info
 
-SOURCE = 'extern "C" __global__ void nothing(int n, float a, const float* x, float* y) {}'
-CONFIG = LaunchConfig(grid=1, block=1)
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+CASES = {  # and how often each thread calls it
+    "launch": 20_000,
+    "bound_launch": 20_000,
+    "allocate": 10_000,
+    "allocate_from_a_cache": 20_000,
+    "record": 20_000,
+    "is_done": 20_000,
+    "wait": 20_000,
+    "copy_256_b": 10_000,
+    "copy_64_kib": 5_000,
+    "worker": 2_000,
+}
+BASELINE_OF = {"bound_launch": "launch", "allocate_from_a_cache": "allocate"}
+PEERS = ("cuda_core", "cupy", "torch")
+LIMIT = 300  # seconds for one measurement
 
 
-def ours(kernel, buffer, threads: int, launches: int) -> float:
-    """Returns nanoseconds per launch and thread."""
-    device, ready = Device(0), threading.Barrier(threads)
+class Contestant:
+    """What runs the cases: a program, and which cases it has."""
 
-    def work(index):
-        stream = device.create_stream()
+    def __init__(self, name: str, command: list, cases: list[str], about: str) -> None:
+        self.name, self.cases, self.about = name, cases, about
+        self._command = command
 
-        def run(count):
-            for _ in range(count // 500):
-                for _ in range(500):
-                    launch(stream, CONFIG, kernel, 0, 2.0, buffer, buffer)
-                stream.sync()
+    def measure(self, case: str, threads: int, calls: int) -> dict | None:
+        """Runs one measurement; None where it fails, which is reported."""
+        command = [*map(str, self._command), case, str(threads), str(calls)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
+        if done.returncode == 0:
+            return json.loads(done.stdout)
+        print(f"{self.name}, {case}, {threads} threads: exit {done.returncode}\n{done.stderr[-500:]}", file=sys.stderr)
+        return None
 
-        run(1000)
-        ready.wait()
-        begin = time.perf_counter_ns()
-        run(launches)
-        spent = time.perf_counter_ns() - begin
-        stream.close()
-        return spent / launches
 
-    return statistics.mean(together(threads, work, timeout=300))
+def baseline(folder: Path, image: Path) -> Contestant:
+    """The driver's C functions, from C++ threads."""
+    program = folder / "baseline"
+    source = HERE / "baseline.cpp"
+    compiler = os.environ.get("CXX", "c++")
+    subprocess.run([compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
+    cases = [case for case in CASES if case not in BASELINE_OF]
+    return Contestant("C++", [program, driver_info().path, image], cases, "C++, the driver's functions")
+
+
+def python_contestant(name: str, interpreter: str, image: Path) -> Contestant | None:
+    """A library as another interpreter has it; None if it has not."""
+    command = [interpreter, "-m", "benchmarks.measure", name, str(image)]
+    asked = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
+    if asked.returncode != 0:
+        print(f"without {name}: {asked.stderr.strip().splitlines()[-1]}")
+        return None
+    about = json.loads(asked.stdout)
+    gil = "with the GIL" if about["gil"] else "without the GIL"
+    words = f"{name.replace('_', '.')} {about['version']}, CPython {about['python']} {gil}"
+    return Contestant(name, command, about["cases"], words)
+
+
+def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list[int], options) -> list[dict]:
+    """Runs every case for every number of threads, the contestants in turns."""
+    rows = []
+    with Progress(disable=not sys.stdout.isatty()) as progress:
+        task = progress.add_task("measuring", total=len(cases) * len(thread_counts) * options.repeats)
+        for case in cases:
+            calls = max(1, int(CASES[case] * options.scale))
+            for threads in thread_counts:
+                found = {each.name: [] for each in contestants}
+                for _ in range(options.repeats):
+                    for each in contestants:
+                        theirs = BASELINE_OF.get(case, case) if each.name == "C++" else case
+                        if theirs in each.cases and (one := each.measure(theirs, threads, calls)):
+                            found[each.name].append(one)
+                    progress.advance(task)
+                rows.append({"case": case, "threads": threads, "calls": calls, "measured": found})
+                print(report.line(rows[-1]), flush=True)
+    return rows
+
+
+def commit() -> str:
+    """The commit this tree is at, if that can be known."""
+    asked = subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True, cwd=ROOT)
+    return asked.stdout.strip() or "unknown"
 
 
 def main() -> int:
-    parser = turns.parser("benchmarks", __doc__)
-    parser.add_argument("baseline", type=Path)
-    parser.add_argument("--launches", type=int, default=20_000)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--threads", default="1,4,16")
+    parser.add_argument("--cases", default=",".join(CASES), help="separated by commas")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--scale", type=float, default=1.0, help="times the calls of each measurement")
+    parser.add_argument("--peers", action="append", default=[], metavar="PYTHON", help="an interpreter that has some")
+    parser.add_argument("--output", type=Path, default=ROOT / "build" / "benchmarks")
+    parser.add_argument("--commit", default=None, help="where this is no checkout")
     options = parser.parse_args()
+    cases = options.cases.split(",")
+    if unknown := set(cases) - set(CASES):
+        parser.error(f"no case {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
+    folder = options.output
+    folder.mkdir(parents=True, exist_ok=True)
+
     info, device = driver_info(), Device(0)
+    image = folder / "kernels.image"
+    target = "ptx" if info.simulated else "cubin"
+    code = Program((HERE / "kernels.cu").read_text(), "c++").compile(target).code
+    image.write_bytes(code + b"\0")
+    ours = python_contestant("ftcuda", sys.executable, image)
+    contestants = [baseline(folder, image), ours]
+    if not info.simulated:
+        for interpreter in [sys.executable, *options.peers]:
+            contestants += filter(None, (python_contestant(name, interpreter, image) for name in PEERS))
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
-    interpreter = f"CPython {sys.version.split()[0]}, GIL {gil}"
-    print(f"ftcuda {ftcuda.__version__}, {interpreter}, driver {info.version}, {device.name}")
-    code = Program(SOURCE, "c++").compile("ptx" if info.simulated else "cubin")
-    kernel = code.get_kernel("nothing")
-    buffer = device.allocate(4096, stream=device.create_stream())
-    device.sync()
-    with tempfile.NamedTemporaryFile() as image:
-        image.write(code.code + b"\0")
-        image.flush()
-
-        def theirs(threads):
-            command = [options.baseline.resolve(), info.path, image.name, str(threads), str(options.launches)]
-            return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
-
-        rows = turns.compare(
-            options, ("C++ ns", "ftcuda ns"), 0, theirs, lambda threads: ours(kernel, buffer, threads, options.launches)
-        )
-    if options.json:
-        options.json.write_text(
-            json.dumps({"driver": info.version, "device": device.name, "gil": gil, "launch": rows}, indent=1)
-        )
-    return 0
+    about = {
+        "ftcuda": ftcuda.__version__,
+        "commit": options.commit or commit(),
+        "interpreter": f"CPython {sys.version.split()[0]}, GIL {gil}",
+        "driver": info.version,
+        "simulated": info.simulated,
+        "device": device.name,
+        "contestants": {each.name: each.about for each in contestants},
+        "repeats": options.repeats,
+    }
+    print(json.dumps(about, indent=1))
+    rows = run_all(contestants, cases, [int(count) for count in options.threads.split(",")], options)
+    (folder / "benchmarks.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1))
+    (folder / "benchmarks.md").write_text(report.table(about, rows))
+    report.plots(about, rows, folder)
+    print(f"written: {folder}")
+    failed = [row for row in rows if not row["measured"]["C++"] or not row["measured"]["ftcuda"]]
+    return bool(failed)
 
 
 if __name__ == "__main__":

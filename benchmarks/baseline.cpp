@@ -1,0 +1,264 @@
+// The baseline: the driver's C functions, called from C++ threads.
+//
+//     baseline DRIVER IMAGE CASE THREADS CALLS     prints what benchmarks/measure.py prints
+#include "../src/ftcuda/_driver/abi.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <dlfcn.h>
+
+using namespace ftcuda::abi;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int burst = 500;  // calls between two synchronisations
+constexpr int widths[] = {64, 512, 512, 10};
+
+void* library;
+
+void check(CUresult result, const char* name) {
+    if (result == CUDA_SUCCESS) return;
+    std::fprintf(stderr, "%s: %d\n", name, static_cast<int>(result));
+    std::exit(1);
+}
+
+template <class Function>
+Function find(const char* name, const char* otherwise = "") {
+    for (const char* each : {name, otherwise}) {
+        if (const auto found = reinterpret_cast<Function>(dlsym(library, each))) return found;
+    }
+    check(CUDA_ERROR_NOT_FOUND, name);
+    return nullptr;
+}
+
+// A driver function, found once.
+#define ENTRY(name, ...) CUresult (*const name)(__VA_ARGS__) = find<CUresult (*)(__VA_ARGS__)>(#name)
+
+struct Driver {
+    ENTRY(cuInit, unsigned);
+    ENTRY(cuDevicePrimaryCtxRetain, CUcontext*, CUdevice);
+    ENTRY(cuCtxSetCurrent, CUcontext);
+    ENTRY(cuModuleLoadDataEx, CUmodule*, const void*, unsigned, int*, void**);
+    ENTRY(cuModuleGetFunction, CUfunction*, CUmodule, const char*);
+    ENTRY(cuStreamCreateWithPriority, CUstream*, unsigned, int);
+    ENTRY(cuStreamSynchronize, CUstream);
+    ENTRY(cuStreamWaitEvent, CUstream, CUevent, unsigned);
+    ENTRY(cuEventCreate, CUevent*, unsigned);
+    ENTRY(cuEventRecord, CUevent, CUstream);
+    ENTRY(cuEventQuery, CUevent);
+    ENTRY(cuMemAlloc_v2, CUdeviceptr*, std::size_t);
+    ENTRY(cuMemAllocAsync, CUdeviceptr*, std::size_t, CUstream);
+    ENTRY(cuMemFreeAsync, CUdeviceptr, CUstream);
+    ENTRY(cuMemHostAlloc, void**, std::size_t, unsigned);
+    // The simulated driver has only the copy between any two addresses, which are passed alike.
+    using Copy = CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
+    const Copy to_device = find<Copy>("cuMemcpyHtoDAsync_v2", "cuMemcpyAsync");
+    const Copy to_host = find<Copy>("cuMemcpyDtoHAsync_v2", "cuMemcpyAsync");
+    ENTRY(cuMemsetD8Async, CUdeviceptr, unsigned char, std::size_t, CUstream);
+    ENTRY(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
+};
+
+// What all threads share.
+struct Shared {
+    Driver cu;
+    CUcontext context = nullptr;
+    CUfunction nothing = nullptr;
+    CUfunction dense = nullptr;
+    CUdeviceptr x = 0;
+    CUdeviceptr weights[3] = {};
+    CUdeviceptr biases[3] = {};
+};
+
+// What one thread repeats; the milliseconds of each call, if they are asked for.
+using Loop = std::function<void(int calls, std::vector<double>& milliseconds)>;
+
+CUdeviceptr device_memory(const Shared& shared, CUstream stream, std::size_t bytes) {
+    CUdeviceptr pointer = 0;
+    check(shared.cu.cuMemAlloc_v2(&pointer, bytes), "cuMemAlloc");
+    check(shared.cu.cuMemsetD8Async(pointer, 0, bytes, stream), "cuMemsetD8Async");
+    return pointer;
+}
+
+CUdeviceptr host_memory(const Shared& shared, std::size_t bytes) {
+    void* pointer = nullptr;
+    check(shared.cu.cuMemHostAlloc(&pointer, bytes, CU_MEMHOSTALLOC_PORTABLE), "cuMemHostAlloc");
+    return reinterpret_cast<std::uintptr_t>(pointer);
+}
+
+CUresult launch(const Shared& shared, CUfunction function, unsigned grid, unsigned block, CUstream stream, void** parameters) {
+    CUlaunchConfig config{};
+    config.gridDimX = grid;
+    config.blockDimX = block;
+    config.gridDimY = config.gridDimZ = config.blockDimY = config.blockDimZ = 1;
+    config.hStream = stream;
+    return shared.cu.cuLaunchKernelEx(&config, function, parameters, nullptr);
+}
+
+template <class Call>
+Loop bursts(const Shared& shared, CUstream stream, Call call) {
+    return [&shared, stream, call](int calls, std::vector<double>&) {
+        for (int index = 0; index < calls; ++index) {
+            check(call(), "the call");
+            if (index % burst == burst - 1) check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+        }
+    };
+}
+
+Loop launches(const Shared& shared, CUstream stream) {
+    return bursts(shared, stream, [&shared, stream] {
+        int n = 0;
+        float a = 2;
+        CUdeviceptr x = shared.x;
+        void* parameters[] = {&n, &a, &x, &x};
+        return launch(shared, shared.nothing, 1, 1, stream, parameters);
+    });
+}
+
+Loop allocations(const Shared& shared, CUstream stream) {
+    return bursts(shared, stream, [&shared, stream] {
+        CUdeviceptr pointer = 0;
+        check(shared.cu.cuMemAllocAsync(&pointer, 65536, stream), "cuMemAllocAsync");
+        return shared.cu.cuMemFreeAsync(pointer, stream);
+    });
+}
+
+CUevent recorded(const Shared& shared, CUstream stream) {
+    CUevent event = nullptr;
+    check(shared.cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+    check(shared.cu.cuEventRecord(event, stream), "cuEventRecord");
+    check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    return event;
+}
+
+Loop records(const Shared& shared, CUstream stream) {
+    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] { return shared.cu.cuEventRecord(event, stream); });
+}
+
+Loop queries(const Shared& shared, CUstream stream) {
+    return bursts(shared, stream, [&shared, event = recorded(shared, stream)] { return shared.cu.cuEventQuery(event); });
+}
+
+Loop waits(const Shared& shared, CUstream stream) {
+    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] { return shared.cu.cuStreamWaitEvent(stream, event, 0); });
+}
+
+Loop copies(const Shared& shared, CUstream stream, std::size_t bytes) {
+    return bursts(shared, stream, [&shared, stream, bytes, to = device_memory(shared, stream, bytes), from = host_memory(shared, bytes)] {
+        return shared.cu.to_device(to, from, bytes, stream);
+    });
+}
+
+Loop requests(const Shared& shared, CUstream stream) {
+    std::vector<CUdeviceptr> activations;
+    for (const int width : widths) activations.push_back(device_memory(shared, stream, 4 * static_cast<std::size_t>(width)));
+    const CUdeviceptr input = host_memory(shared, 4 * widths[0]);
+    const CUdeviceptr output = host_memory(shared, 4 * widths[3]);
+    return [=, &shared](int calls, std::vector<double>& milliseconds) {
+        for (int call = 0; call < calls; ++call) {
+            const auto begin = Clock::now();
+            check(shared.cu.to_device(activations[0], input, 4 * widths[0], stream), "the copy to the device");
+            for (int layer = 0; layer < 3; ++layer) {
+                int inputs = widths[layer];
+                int outputs = widths[layer + 1];
+                int is_hidden = layer < 2;
+                CUdeviceptr weights = shared.weights[layer], bias = shared.biases[layer];
+                CUdeviceptr from = activations[static_cast<std::size_t>(layer)], to = activations[static_cast<std::size_t>(layer) + 1];
+                void* parameters[] = {&inputs, &outputs, &is_hidden, &weights, &bias, &from, &to};
+                check(launch(shared, shared.dense, static_cast<unsigned>(outputs + 7) / 8, 256, stream, parameters), "cuLaunchKernelEx");
+            }
+            check(shared.cu.to_host(output, activations[3], 4 * widths[3], stream), "the copy to the host");
+            check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+            milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
+        }
+    };
+}
+
+const std::map<std::string, std::function<Loop(const Shared&, CUstream)>> cases = {
+    {"launch", launches},
+    {"allocate", allocations},
+    {"record", records},
+    {"is_done", queries},
+    {"wait", waits},
+    {"copy_256_b", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 256); }},
+    {"copy_64_kib", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 65536); }},
+    {"worker", requests},
+};
+
+}  // namespace
+
+int main(int, char** arguments) {
+    library = dlopen(arguments[1], RTLD_NOW);
+    if (library == nullptr) {
+        std::fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    std::ifstream file(arguments[2], std::ios::binary);
+    const std::string image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+    const auto& make = cases.at(arguments[3]);
+    const int threads = std::atoi(arguments[4]);
+    const int calls = std::atoi(arguments[5]);
+
+    Shared shared;
+    const Driver& cu = shared.cu;
+    CUmodule module = nullptr;
+    check(cu.cuInit(0), "cuInit");
+    check(cu.cuDevicePrimaryCtxRetain(&shared.context, 0), "cuDevicePrimaryCtxRetain");
+    check(cu.cuCtxSetCurrent(shared.context), "cuCtxSetCurrent");
+    check(cu.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
+    check(cu.cuModuleGetFunction(&shared.nothing, module, "nothing"), "cuModuleGetFunction");
+    check(cu.cuModuleGetFunction(&shared.dense, module, "dense"), "cuModuleGetFunction");
+    shared.x = device_memory(shared, nullptr, 4096);
+    for (int layer = 0; layer < 3; ++layer) {
+        const std::size_t inputs = static_cast<std::size_t>(widths[layer]), outputs = static_cast<std::size_t>(widths[layer + 1]);
+        shared.weights[layer] = device_memory(shared, nullptr, 4 * inputs * outputs);
+        shared.biases[layer] = device_memory(shared, nullptr, 4 * outputs);
+    }
+    check(cu.cuStreamSynchronize(nullptr), "cuStreamSynchronize");
+
+    std::atomic<int> ready{0};
+    std::vector<std::thread> workers;
+    std::vector<Clock::time_point> begins(static_cast<std::size_t>(threads)), ends(begins);
+    std::vector<std::vector<double>> milliseconds(begins.size());
+    for (std::size_t index = 0; index < begins.size(); ++index) {
+        workers.emplace_back([&, index] {
+            CUstream stream = nullptr;
+            check(cu.cuCtxSetCurrent(shared.context), "cuCtxSetCurrent");
+            check(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+            const Loop loop = make(shared, stream);
+            loop(std::min(calls, 1000), milliseconds[index]);
+            check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+            milliseconds[index].clear();
+            ++ready;
+            while (ready.load() < threads) std::this_thread::yield();
+            begins[index] = Clock::now();
+            loop(calls, milliseconds[index]);
+            ends[index] = Clock::now();
+        });
+    }
+    for (std::thread& worker : workers) worker.join();
+    const std::chrono::duration<double> seconds =
+        *std::max_element(ends.begin(), ends.end()) - *std::min_element(begins.begin(), begins.end());
+    std::printf("{\"rate\": %.3f, \"milliseconds\": [", threads * calls / seconds.count());
+    std::vector<double> all;
+    for (const std::vector<double>& mine : milliseconds) all.insert(all.end(), mine.begin(), mine.end());
+    std::sort(all.begin(), all.end());
+    for (std::size_t percent = 1; percent < 100 && !all.empty(); ++percent) {
+        std::printf("%s%.5f", percent == 1 ? "" : ", ", all[all.size() * percent / 100]);
+    }
+    std::printf("]}\n");
+    std::fflush(nullptr);
+    std::_Exit(0);
+}

@@ -1,0 +1,40 @@
+"""The same calls by ftcuda and by other libraries: one class ``Contestant`` in each module.
+
+A contestant is made with the image of kernels.cu. Each of its methods is a case: it makes what thread `index` needs,
+and returns what repeats the call so many times. Nothing here imports ftcuda but the module about it: the others may run
+in another interpreter.
+"""
+
+import time
+
+BURST = 500  # calls between two synchronisations
+WIDTHS = (64, 512, 512, 10)  # of the worker's perceptron
+
+
+def bursts(synchronise, call, *arguments):
+    """Returns a loop over ``call(*arguments)``."""
+
+    def loop(count):
+        done = 0
+        while done < count:
+            part = min(BURST, count - done)
+            for _ in range(part):
+                call(*arguments)
+            synchronise()
+            done += part
+
+    return loop
+
+
+def timed(request):
+    """Returns a loop over ``request()`` that returns the milliseconds of each."""
+
+    def loop(count):
+        milliseconds = []
+        for _ in range(count):
+            begin = time.perf_counter_ns()
+            request()
+            milliseconds.append((time.perf_counter_ns() - begin) / 1e6)
+        return milliseconds
+
+    return loop

@@ -1,0 +1,72 @@
+"""The cases by cuda.core."""
+
+from itertools import pairwise
+
+import cuda.core
+import numpy as np
+
+from benchmarks.contestants import WIDTHS, bursts, timed
+
+try:
+    from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+except ImportError:  # before 1.0
+    from cuda.core.experimental import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+
+
+class Contestant:
+    version = cuda.core.__version__
+
+    def __init__(self, image: bytes) -> None:
+        self.device = Device(0)
+        self.device.set_current()
+        self.code = ObjectCode.from_cubin(image)
+        self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
+        self.one, self.pinned = LaunchConfig(grid=1, block=1), LegacyPinnedMemoryResource()
+        stream = self.device.create_stream()
+        self.x = self.device.allocate(4096, stream=stream)
+        self.layers = [
+            tuple(self.device.allocate(4 * count, stream=stream) for count in (inputs * outputs, outputs))
+            for inputs, outputs in pairwise(WIDTHS)
+        ]
+        stream.sync()
+
+    def _stream(self):
+        device = Device(0)
+        device.set_current()
+        return device.create_stream()
+
+    def launch(self, index):
+        stream = self._stream()
+        arguments = (np.int32(0), np.float32(2), self.x, self.x)
+        return bursts(stream.sync, launch, stream, self.one, self.nothing, *arguments)
+
+    def allocate(self, index):
+        stream, allocate = self._stream(), self.device.allocate
+        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close(stream))
+
+    def record(self, index):
+        stream = self._stream()
+        return bursts(stream.sync, stream.record, stream.record())
+
+    def worker(self, index):
+        stream = self._stream()
+        activations = [self.device.allocate(4 * width, stream=stream) for width in WIDTHS]
+        source = self.pinned.allocate(4 * WIDTHS[0], stream=stream)
+        target = self.pinned.allocate(4 * WIDTHS[-1], stream=stream)
+        steps = [
+            (
+                LaunchConfig(grid=(outputs + 7) // 8, block=256),
+                (np.int32(WIDTHS[layer]), np.int32(outputs), np.int32(layer < 2), *self.layers[layer]),
+                activations[layer : layer + 2],
+            )
+            for layer, outputs in enumerate(WIDTHS[1:])
+        ]
+
+        def request():
+            source.copy_to(activations[0], stream=stream)
+            for config, arguments, pair in steps:
+                launch(stream, config, self.dense, *arguments, *pair)
+            activations[-1].copy_to(target, stream=stream)
+            stream.sync()
+
+        return timed(request)

@@ -1,0 +1,70 @@
+"""The cases by CuPy."""
+
+import tempfile
+from itertools import pairwise
+
+import cupy
+import numpy as np
+from cupy.cuda import runtime
+
+from benchmarks.contestants import WIDTHS, bursts, timed
+
+
+class Contestant:
+    version = cupy.__version__
+
+    def __init__(self, image: bytes) -> None:
+        with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+            file.write(image)
+            file.flush()
+            module = cupy.RawModule(path=file.name)
+            self.nothing, self.dense = module.get_function("nothing"), module.get_function("dense")
+        self.x = cupy.zeros(1024, cupy.float32)
+        self.layers = [
+            (cupy.zeros((outputs, inputs), cupy.float32), cupy.zeros(outputs, cupy.float32))
+            for inputs, outputs in pairwise(WIDTHS)
+        ]
+        cupy.cuda.Device(0).synchronize()
+
+    def _stream(self):
+        stream = cupy.cuda.Stream(non_blocking=True)
+        stream.use()  # in this thread
+        return stream
+
+    def launch(self, index):
+        arguments = (np.int32(0), np.float32(2), self.x, self.x)
+        return bursts(self._stream().synchronize, self.nothing, (1,), (1,), arguments)
+
+    def allocate(self, index):
+        return bursts(self._stream().synchronize, cupy.cuda.alloc, 65536)
+
+    def record(self, index):
+        stream, event = self._stream(), cupy.cuda.Event(disable_timing=True)
+        return bursts(stream.synchronize, event.record, stream)
+
+    def worker(self, index):
+        stream = self._stream()
+        activations = [cupy.zeros(width, cupy.float32) for width in WIDTHS]
+        source = cupy.cuda.alloc_pinned_memory(4 * WIDTHS[0])
+        target = cupy.cuda.alloc_pinned_memory(4 * WIDTHS[-1])
+        steps = [
+            (
+                ((outputs + 7) // 8,),
+                (
+                    *map(np.int32, (WIDTHS[layer], outputs, layer < 2)),
+                    *self.layers[layer],
+                    *activations[layer : layer + 2],
+                ),
+            )
+            for layer, outputs in enumerate(WIDTHS[1:])
+        ]
+
+        def request():
+            to_device, to_host = runtime.memcpyHostToDevice, runtime.memcpyDeviceToHost
+            runtime.memcpyAsync(activations[0].data.ptr, source.ptr, 4 * WIDTHS[0], to_device, stream.ptr)
+            for grid, arguments in steps:
+                self.dense(grid, (256,), arguments)
+            runtime.memcpyAsync(target.ptr, activations[-1].data.ptr, 4 * WIDTHS[-1], to_host, stream.ptr)
+            stream.synchronize()
+
+        return timed(request)

@@ -1,0 +1,95 @@
+"""The cases by ftcuda."""
+
+from itertools import pairwise
+
+import ftcuda
+from benchmarks.contestants import WIDTHS, bursts, timed
+from ftcuda import CachingMemoryResource, Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode
+
+
+class Contestant:
+    version = ftcuda.__version__
+
+    def __init__(self, image: bytes) -> None:
+        self.device = Device(0)
+        load = ObjectCode.from_ptx if ftcuda.driver_info().simulated else ObjectCode.from_cubin
+        self.code = load(image)
+        self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
+        self.one = LaunchConfig(grid=1, block=1)
+        self.pinned, self.cache = LegacyPinnedMemoryResource(), CachingMemoryResource()
+        stream = self.device.create_stream()
+        self.x = self._zeros(4096, stream)
+        self.bound = self.nothing.bind(self.one, 0, 2.0, self.x, self.x)
+        self.layers = [
+            (self._zeros(4 * inputs * outputs, stream), self._zeros(4 * outputs, stream))
+            for inputs, outputs in pairwise(WIDTHS)
+        ]
+        stream.sync()
+
+    def _zeros(self, size, stream):
+        buffer = self.device.allocate(size, stream=stream)
+        buffer.fill(0, stream=stream)
+        return buffer
+
+    def launch(self, index):
+        stream = self.device.create_stream()
+        return bursts(stream.sync, ftcuda.launch, stream, self.one, self.nothing, 0, 2.0, self.x, self.x)
+
+    def bound_launch(self, index):
+        stream = self.device.create_stream()
+        return bursts(stream.sync, self.bound.launch, stream)
+
+    def allocate(self, index):
+        stream, allocate = self.device.create_stream(), self.device.allocate
+        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close())
+
+    def allocate_from_a_cache(self, index):
+        stream, allocate = self.device.create_stream(), self.cache.allocate
+        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close())
+
+    def record(self, index):
+        stream = self.device.create_stream()
+        return bursts(stream.sync, stream.record, stream.record())
+
+    def is_done(self, index):
+        stream = self.device.create_stream()
+        event = stream.record()
+        stream.sync()
+        return bursts(stream.sync, lambda: event.is_done)
+
+    def wait(self, index):
+        stream = self.device.create_stream()
+        event = stream.record()
+        return bursts(stream.sync, stream.wait, event)
+
+    def _copy(self, size):
+        stream, source = self.device.create_stream(), self.pinned.allocate(size)
+        target = self._zeros(size, stream)
+        return bursts(stream.sync, lambda: target.copy_from(source, stream=stream))
+
+    def copy_256_b(self, index):
+        return self._copy(256)
+
+    def copy_64_kib(self, index):
+        return self._copy(65536)
+
+    def worker(self, index):
+        stream = self.device.create_stream()
+        activations = [self._zeros(4 * width, stream) for width in WIDTHS]
+        source, target = self.pinned.allocate(4 * WIDTHS[0]), self.pinned.allocate(4 * WIDTHS[-1])
+        launches = [
+            self.dense.bind(
+                LaunchConfig(grid=(outputs + 7) // 8, block=256),
+                *(WIDTHS[layer], outputs, layer < 2, *self.layers[layer], *activations[layer : layer + 2]),
+            ).launch
+            for layer, outputs in enumerate(WIDTHS[1:])
+        ]
+
+        def request():
+            activations[0].copy_from(source, stream=stream)
+            for launch in launches:
+                launch(stream)
+            activations[-1].copy_to(target, stream=stream)
+            stream.sync()
+
+        return timed(request)

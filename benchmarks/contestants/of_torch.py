@@ -1,0 +1,41 @@
+"""The cases by PyTorch."""
+
+from itertools import pairwise
+
+import torch
+
+from benchmarks.contestants import WIDTHS, bursts, timed
+
+
+class Contestant:
+    version = torch.__version__
+
+    def __init__(self, image: bytes) -> None:
+        layers = []
+        for inputs, outputs in pairwise(WIDTHS):
+            layers += [torch.nn.Linear(inputs, outputs), torch.nn.ReLU()]
+        self.model = torch.nn.Sequential(*layers[:-1]).cuda().eval()
+
+    def _stream(self):
+        stream = torch.cuda.Stream()
+        torch.cuda.set_stream(stream)  # in this thread
+        return stream
+
+    def allocate(self, index):
+        stream = self._stream()
+        return bursts(stream.synchronize, lambda: torch.empty(65536, dtype=torch.uint8, device="cuda"))
+
+    def record(self, index):
+        stream, event = self._stream(), torch.cuda.Event()
+        return bursts(stream.synchronize, event.record, stream)
+
+    def worker(self, index):
+        stream = self._stream()
+        source, target = torch.zeros(1, WIDTHS[0]).pin_memory(), torch.zeros(1, WIDTHS[-1]).pin_memory()
+
+        @torch.inference_mode()
+        def request():
+            target.copy_(self.model(source.to("cuda", non_blocking=True)), non_blocking=True)
+            stream.synchronize()
+
+        return timed(request)

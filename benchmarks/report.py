@@ -1,0 +1,136 @@
+"""What was measured, as lines, a markdown table and plots."""
+
+import statistics
+from pathlib import Path
+
+BASELINE, OURS = "C++", "ftcuda"
+PERCENTILES = range(1, 100)
+
+# Calls per second by the baseline's, at least, on a GPU.
+GOALS = {
+    ("launch", 1): 1 / 1.05,
+    ("launch", 16): 0.97,
+    ("bound_launch", 1): 1 / 1.03,
+    ("bound_launch", 16): 0.99,
+    ("allocate_from_a_cache", 1): 3.0,
+    ("allocate_from_a_cache", 16): 20.0,
+    ("is_done", 16): 20.0,
+    ("copy_256_b", 1): 0.95,
+    ("copy_256_b", 16): 0.95,
+    ("copy_64_kib", 1): 0.95,
+    ("copy_64_kib", 16): 0.95,
+    ("worker", 1): 0.98,
+    ("worker", 4): 0.98,
+    ("worker", 16): 0.98,
+}
+SLOWER_BY = {"record": 60, "wait": 60}  # nanoseconds that ftcuda may take beyond the baseline, on one thread
+
+
+def rates(row: dict, name: str) -> list[float]:
+    """Returns the calls per second of all repeats."""
+    return [one["rate"] for one in row["measured"].get(name, [])]
+
+
+def nanoseconds(row: dict, name: str) -> float | None:
+    """Returns the median time of a call in one thread; None if it was not measured."""
+    found = rates(row, name)
+    return row["threads"] / statistics.median(found) * 1e9 if found else None
+
+
+def ratios(row: dict) -> list[float]:
+    """Returns ftcuda's calls per second by the baseline's, of each repeat."""
+    return [mine / theirs for mine, theirs in zip(rates(row, OURS), rates(row, BASELINE), strict=False)]
+
+
+def goal(row: dict) -> str:
+    """Says whether a goal is met; nothing where there is none."""
+    both = nanoseconds(row, OURS), nanoseconds(row, BASELINE)
+    if None in both:
+        return ""
+    if row["case"] in SLOWER_BY and row["threads"] == 1:
+        allowed = SLOWER_BY[row["case"]]
+        return f"{both[0] - both[1]:+.0f} ns of +{allowed}: {'met' if both[0] - both[1] <= allowed else 'missed'}"
+    wanted = GOALS.get((row["case"], row["threads"]))
+    if wanted is None:
+        return ""
+    return f"{wanted:.2f}: {'met' if statistics.median(ratios(row)) >= wanted else 'missed'}"
+
+
+def line(row: dict) -> str:
+    """Returns one row in words."""
+    words = [f"{name} {nanoseconds(row, name):.0f} ns" for name in row["measured"] if rates(row, name)]
+    return f"{row['case']}, {row['threads']} threads: {', '.join(words)}"
+
+
+def table(about: dict, rows: list[dict]) -> str:
+    """Returns the whole report in markdown."""
+    names = [name for name in about["contestants"] if any(rates(row, name) for row in rows)]
+    head = ["call", "threads", *(f"{name}, ns" for name in names), "ftcuda by C++", "spread"]
+    has_goals = not about["simulated"]  # whose times say nothing
+    if has_goals:
+        head.append("goal")
+    lines = [
+        f"{about['device']}, driver {about['driver']}, {about['interpreter']}, "
+        f"ftcuda {about['ftcuda']} at commit {about['commit']}. "
+        f"Nanoseconds per call and thread, medians of {about['repeats']}; calls per second of all threads by C++'s.",
+        "",
+        *(f"- {words}" for words in about["contestants"].values()),
+        "",
+        f"| {' | '.join(head)} |",
+        f"|{' --- |' * len(head)}",
+    ]
+    for row in rows:
+        times = [nanoseconds(row, name) for name in names]
+        cells = [f"{time:,.0f}" if time is not None else "" for time in times]
+        found = ratios(row)
+        ratio = f"{statistics.median(found):.2f}" if found else ""
+        spread = f"{min(found):.2f} to {max(found):.2f}" if found else ""
+        call = row["case"].replace("_", " ")
+        cells = [call, str(row["threads"]), *cells, ratio, spread, *([goal(row)] if has_goals else [])]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def plots(about: dict, rows: list[dict], folder: Path) -> None:
+    """Draws throughput against threads for each call, and how long the worker's requests take."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter
+
+    title = f"{about['device']}, driver {about['driver']}, commit {about['commit']}"
+    cases = list(dict.fromkeys(row["case"] for row in rows))
+    across = min(3, len(cases))
+    down = -(-len(cases) // across)
+    figure, axes = plt.subplots(down, across, figsize=(4.5 * across, 3.2 * down), squeeze=False, layout="constrained")
+    for axis in axes.flat[len(cases) :]:
+        axis.remove()
+    for axis, case in zip(axes.flat, cases, strict=False):
+        for name in about["contestants"]:
+            points = [(row["threads"], rates(row, name)) for row in rows if row["case"] == case and rates(row, name)]
+            if points:
+                threads, found = zip(*points, strict=True)
+                axis.plot(threads, [statistics.median(each) for each in found], marker="o", label=name)
+                axis.set_xticks(threads)
+        axis.set(title=case.replace("_", " "), xlabel="threads", ylabel="calls/s", ylim=(0, None))
+        axis.yaxis.set_major_formatter(EngFormatter())
+        axis.legend(fontsize="small")
+    figure.suptitle(title)
+    figure.savefig(folder / "throughput.png", dpi=110)
+    plt.close(figure)
+
+    timed = [row for row in rows if any(one["milliseconds"] for each in row["measured"].values() for one in each)]
+    if not timed:
+        return
+    figure, axes = plt.subplots(1, len(timed), figsize=(5 * len(timed), 3.5), squeeze=False, layout="constrained")
+    for axis, row in zip(axes.flat, timed, strict=True):
+        for name, found in row["measured"].items():
+            curves = [one["milliseconds"] for one in found if one["milliseconds"]]
+            if curves:
+                axis.plot(PERCENTILES, [statistics.median(values) for values in zip(*curves, strict=True)], label=name)
+        axis.set(title=f"{row['case']}, {row['threads']} threads", xlabel="percentile", ylabel="ms", yscale="log")
+        axis.legend(fontsize="small")
+    figure.suptitle(title)
+    figure.savefig(folder / "latency.png", dpi=110)
+    plt.close(figure)
