@@ -20,9 +20,8 @@ Status order_after(const Use& use, CUstream stream) noexcept {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     CUevent event = nullptr;
-    if (const Status status = context.take_event(event); !status.ok()) return status;
-    Status status = context.observe(cu.cuEventRecord(event, use.stream->cu_stream()));
-    if (status.ok()) status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
+    if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
+    const Status status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
     context.give_event(event);
     return status;
 }
@@ -223,11 +222,9 @@ void Buffer::give_back() noexcept {
         bool later = unordered_.load(std::memory_order_relaxed);
         Status status = scope.status();
         if (status.ok()) status = order_free(home, stream, later);
-        if (status.ok() && !later) status = context_->take_event(event);
-        if (status.ok() && !later) status = context_->observe(cu.cuEventRecord(event, stream));
+        if (status.ok() && !later) status = context_->record(stream, event);
         if (later || !status.ok()) {
             reclaim::post(status, "free", "buffer");
-            if (event != nullptr) context_->give_event(event);
             context_->retire([context = context_, lender = lender_] { kept::keep(*context, nullptr, lender); });
             return;
         }

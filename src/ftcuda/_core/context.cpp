@@ -7,6 +7,7 @@
 #include "stream.hpp"
 
 #include <memory>
+#include <utility>
 
 namespace ftcuda::core {
 
@@ -65,6 +66,13 @@ void Context::give_event(CUevent event) {
         }
     }
     if (may_destroy()) reclaim::post(cu.cuEventDestroy_v2(event), "destroy", "event");
+}
+
+Status Context::record(CUstream stream, CUevent& event) {
+    if (const Status status = take_event(event); !status.ok()) return status;
+    const Status status = observe(cu.cuEventRecord(event, stream));
+    if (!status.ok()) give_event(std::exchange(event, nullptr));
+    return status;
 }
 
 bool Context::is_reached(CUevent event) noexcept {

@@ -39,6 +39,8 @@ public:
     // a stream still waits for it: the wait uses the record as it was when the wait was submitted.
     Status take_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void give_event(abi::CUevent event) EXCLUDES(events_mutex_);
+    // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
+    Status record(abi::CUstream stream, abi::CUevent& event);
 
     // Whether the work behind a recorded event is done; false also where that cannot be known.
     bool is_reached(abi::CUevent event) noexcept;

@@ -54,16 +54,10 @@ private:
 // and `chunk` is none.
 Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Staging::Chunk& chunk) {
     Context& context = stream.context();
-    Status status = context.take_event(chunk.event);
-    if (!status.ok()) {
-        context.staging().give(std::exchange(chunk, {}));
-        return status;
-    }
-    status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
+    Status status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
     const bool started = status.ok();
-    if (started) status = context.observe(cu.cuEventRecord(chunk.event, stream.cu_stream()));
+    if (started) status = context.record(stream.cu_stream(), chunk.event);
     if (status.ok()) return status;
-    context.give_event(std::exchange(chunk.event, nullptr));
     if (started) {  // the copy may still use the chunk, and nothing says until when
         context.retire([&context, chunk] { context.staging().give(chunk); });
     } else {

@@ -37,10 +37,7 @@ Status record(Stream& stream, CUevent& event) {
     bool capturing = false;
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;  // the event would become part of the graph
-    if (const Status status = context.take_event(event); !status.ok()) return status;
-    const Status status = context.observe(cu.cuEventRecord(event, stream.cu_stream()));
-    if (!status.ok()) context.give_event(event);
-    return status;
+    return context.record(stream.cu_stream(), event);
 }
 
 void put(const Kept& object) {

@@ -150,10 +150,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
     driver::aside::set(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
     if (kind_ != MemoryKind::device && used) {
         // The host may touch it as soon as it is given out: it must be known when the work is done.
-        Status status = context_->take_event(piece.event);
-        if (status.ok()) status = context_->observe(cu.cuEventRecord(piece.event, stream));
-        if (!status.ok()) {
-            if (piece.event != nullptr) context_->give_event(piece.event);
+        if (const Status status = context_->record(stream, piece.event); !status.ok()) {
             free_later(allocation, bytes);
             return status;
         }

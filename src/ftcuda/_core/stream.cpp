@@ -187,11 +187,7 @@ Status Stream::wait(Stream& other) noexcept {
         if (!submission.status().ok()) return submission.status();
         const ContextScope scope(other.context());
         if (!scope.status().ok()) return scope.status();
-        if (const Status status = other.context().take_event(event); !status.ok()) return status;
-        if (const Status status = other.context().observe(cu.cuEventRecord(event, other.cu_stream_)); !status.ok()) {
-            other.context().give_event(event);
-            return status;
-        }
+        if (const Status status = other.context().record(other.cu_stream_, event); !status.ok()) return status;
     }
     Status status;
     {
