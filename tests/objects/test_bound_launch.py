@@ -161,7 +161,12 @@ def test_foreign_memory_is_kept_until_the_work_is_done(put, device, stream, held
 
     class Producer:
         def __init__(self, buffer):
-            self.__cuda_array_interface__ = {"shape": (5,), "typestr": "<f8", "data": (buffer.handle, False), "version": 3}
+            self.__cuda_array_interface__ = {
+                "shape": (5,),
+                "typestr": "<f8",
+                "data": (buffer.handle, False),
+                "version": 3,
+            }
 
     memory = LegacyPinnedMemoryResource().allocate(40)
     other = LegacyPinnedMemoryResource().allocate(40)

@@ -23,7 +23,9 @@ from tests.conftest import simulated_only
 
 KIB, MIB = 1 << 10, 1 << 20
 
-pytestmark = pytest.mark.thread_unsafe(reason="compares addresses and statistics of a cache that the threads would share")
+pytestmark = pytest.mark.thread_unsafe(
+    reason="compares addresses and statistics of a cache that the threads would share"
+)
 
 
 @pytest.fixture(params=["pool", "plain"])
@@ -72,7 +74,17 @@ def test_a_stream_gets_its_own_memory_again(cache, stream, other):
 
 @pytest.mark.parametrize(
     ("size", "rounded"),
-    [(1, 512), (512, 512), (513, 1024), (4096, 4096), (4097, 4608), (8192, 8192), (8193, 9216), (MIB, MIB), (MIB + 1, 9 * MIB // 8)],
+    [
+        (1, 512),
+        (512, 512),
+        (513, 1024),
+        (4096, 4096),
+        (4097, 4608),
+        (8192, 8192),
+        (8193, 9216),
+        (MIB, MIB),
+        (MIB + 1, 9 * MIB // 8),
+    ],
 )
 def test_sizes_are_rounded_up_by_an_eighth_at_most(cache, stream, size, rounded):
     with cache.allocate(size, stream=stream) as buffer:
@@ -81,7 +93,14 @@ def test_sizes_are_rounded_up_by_an_eighth_at_most(cache, stream, size, rounded)
 
 def test_every_class_holds_what_it_is_for(cache, stream):
     """At the edges of all classes: a piece that was kept for a size has at least that size."""
-    sizes = sorted({size for doubling in range(9, 17) for eighth in range(8, 17) for size in ((eighth << doubling) // 8 + d for d in (-1, 0, 1))})
+    sizes = sorted(
+        {
+            size
+            for doubling in range(9, 17)
+            for eighth in range(8, 17)
+            for size in ((eighth << doubling) // 8 + d for d in (-1, 0, 1))
+        }
+    )
     for size in sizes:
         with cache.allocate(size, stream=stream) as buffer:
             assert size <= cache.statistics.in_use_bytes < size + max(512, size // 8 + 1)
@@ -175,18 +194,53 @@ def test_managed_memory_is_kept_too(device, stream):
     cache.close()
 
 
-def test_too_much_in_store_goes_back(stream):
+def test_more_than_the_limit_goes_back(stream):
     cache = CachingMemoryResource(max_cached_size=16 * KIB)
     buffers = [cache.allocate(4 * KIB, stream=stream) for _ in range(5)]
-    for buffer in buffers[:4]:
+    for buffer in buffers:
         buffer.close()
-    assert cache.statistics.cached_bytes == 16 * KIB
-    buffers[4].close()  # one too many: the oldest go, until half of the limit is left
-    assert cache.statistics.cached_bytes == 8 * KIB
-    assert cache.allocate(4 * KIB, stream=stream).handle == buffers[4].handle
-    cache.trim(4 * KIB)
-    assert cache.statistics.cached_bytes <= 4 * KIB
+    assert cache.statistics.cached_bytes == 16 * KIB  # the oldest went
+    again = [cache.allocate(4 * KIB, stream=stream) for _ in range(4)]
+    assert {buffer.handle for buffer in again} == {buffer.handle for buffer in buffers[1:]}
+    for buffer in again:
+        buffer.close()
+    cache.trim(6 * KIB)
+    assert cache.statistics.cached_bytes == 4 * KIB
     cache.close()
+
+
+def test_more_than_was_in_use_goes_back(cache, stream):
+    freed(cache, 8 * MIB, stream)
+    assert cache.statistics.cached_bytes == 8 * MIB
+    freed(cache, 7 * MIB, stream)  # 15 MiB would be more than 8, a sixteenth of 8, and 2
+    assert cache.statistics.cached_bytes == 7 * MIB
+    with cache.allocate(7 * MIB, stream=stream), cache.allocate(8 * MIB, stream=stream):
+        assert cache.statistics.in_use_bytes == 15 * MIB
+    assert cache.statistics.cached_bytes == 15 * MIB
+    cache.trim()
+    freed(cache, 3 * MIB, stream)
+    freed(cache, 2 * MIB, stream)  # what was in use before is forgotten
+    assert cache.statistics.cached_bytes == 5 * MIB
+    freed(cache, MIB, stream)
+    assert cache.statistics.cached_bytes == 3 * MIB
+
+
+def test_a_stream_makes_room_for_another(cache, stream, other):
+    """What one has in store goes back where another needs new memory."""
+    freed(cache, 8 * MIB, stream)
+    with cache.allocate(6 * MIB, stream=other):
+        assert cache.statistics.cached_bytes == 0  # with 8 in store, 14 would be held where 8 were in use
+    assert cache.statistics.cached_bytes == 6 * MIB
+
+
+def test_memory_that_is_freed_in_another_stream(cache, stream, other):
+    """It is in store for that one, and no more of it than all streams had in use, a sixteenth of that and 2 MiB."""
+    for _ in range(4):
+        buffer = cache.allocate(MIB, stream=stream)
+        other.wait(stream)
+        buffer.close(other)
+    assert cache.statistics.in_use_bytes == 0 and cache.statistics.cached_bytes == 3 * MIB
+    assert cache.allocate(MIB, stream=other).close() is None and cache.statistics.hits == 1
 
 
 def test_memory_of_closed_streams_goes_back(cache, device, stream):

@@ -69,7 +69,7 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
 }
 
 Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held, void* lender) {
-    Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer, false}, bytes));
+    Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer}, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
     buffer->held_ = held;
     buffer->lender_ = lender;
@@ -191,10 +191,10 @@ void Buffer::destroy() noexcept {
         Status status = scope.status();
         if (status.ok()) status = ordered ? order_free(home, stream, later) : wait_for_uses(later);
         if (ours && (later || !status.ok())) {
-            resource_->free_later({pointer_, cacheable_}, bytes_);  // it cannot be put in order now
+            resource_->free_later(allocation_, bytes_);  // it cannot be put in order now
         } else if (ours) {
-            status = ordered ? resource_->free_ordered({pointer_, cacheable_}, bytes_, home, stream, !uses_.is_empty())
-                             : resource_->free_now(pointer_);
+            status = ordered ? resource_->free_ordered(allocation_, bytes_, home, stream, !uses_.is_empty())
+                             : resource_->free_now(allocation_.pointer);
         }
         reclaim::post(status, "free", "buffer");
     }
@@ -268,13 +268,13 @@ Status Buffer::fill(std::uint32_t value, unsigned width, Stream& stream) noexcep
         const std::size_t count = bytes_ / width;
         switch (width) {
         case 1:
-            status = cu.cuMemsetD8Async(pointer_, static_cast<unsigned char>(value), count, stream.cu_stream());
+            status = cu.cuMemsetD8Async(allocation_.pointer, static_cast<unsigned char>(value), count, stream.cu_stream());
             break;
         case 2:
-            status = cu.cuMemsetD16Async(pointer_, static_cast<unsigned short>(value), count, stream.cu_stream());
+            status = cu.cuMemsetD16Async(allocation_.pointer, static_cast<unsigned short>(value), count, stream.cu_stream());
             break;
         default:
-            status = cu.cuMemsetD32Async(pointer_, value, count, stream.cu_stream());
+            status = cu.cuMemsetD32Async(allocation_.pointer, value, count, stream.cu_stream());
         }
         status = stream.context().observe(status);
     }

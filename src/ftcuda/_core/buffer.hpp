@@ -21,7 +21,7 @@ public:
     // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or managed.
     bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
 
-    abi::CUdeviceptr pointer() const noexcept { return pointer_; }
+    abi::CUdeviceptr pointer() const noexcept { return allocation_.pointer; }
     std::size_t size() const noexcept { return bytes_; }
     Context& context() const noexcept { return *context_; }
     MemoryResource* resource() const noexcept { return resource_.get(); }
@@ -67,7 +67,7 @@ public:
 
 private:
     Buffer(Context& context, MemoryResource::Allocation allocation, std::size_t bytes) noexcept
-        : context_(&context), pointer_(allocation.pointer), bytes_(bytes), cacheable_(allocation.cacheable) {}
+        : context_(&context), allocation_(allocation), bytes_(bytes) {}
     ~Buffer() override = default;
 
     // With a lease on `resource`.
@@ -90,9 +90,8 @@ private:
 
     // Constant after construction.
     Context* const context_;
-    const abi::CUdeviceptr pointer_;
+    const MemoryResource::Allocation allocation_;
     const std::size_t bytes_;
-    const bool cacheable_;
     Ref<MemoryResource> resource_;  // null for memory that somebody else owns
     std::uint64_t home_id_ = 0;     // 0: no home
     bool any_device_ = false;

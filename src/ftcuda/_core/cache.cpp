@@ -8,6 +8,9 @@ namespace {
 
 constexpr std::size_t smallest = 512;  // the driver's own granularity
 constexpr std::size_t linear = 8;      // classes of multiples of the smallest, before the doublings
+constexpr std::uint64_t everything = ~std::uint64_t{0};
+constexpr std::int64_t slack = 2 << 20;
+constexpr std::int64_t grain = 1 << 20;
 
 std::size_t log2(std::size_t number) noexcept {
     std::size_t result = 0;
@@ -19,8 +22,13 @@ std::size_t log2(std::size_t number) noexcept {
     return result;
 }
 
-std::uint64_t id_of(const Stream* stream) noexcept {
-    return stream != nullptr ? stream->id() : 0;
+// Adds a change to what a shard has not reported yet, and reports that if it is worth it.
+bool report(std::int64_t& unreported, std::int64_t change, std::atomic<std::int64_t>& sum) noexcept {
+    unreported += change;
+    if (-grain < unreported && unreported < grain) return false;
+    sum.fetch_add(unreported, std::memory_order_relaxed);
+    unreported = 0;
+    return true;
 }
 
 }  // namespace
@@ -44,6 +52,40 @@ Cache::List* Cache::find(Shard& shard, std::uint64_t id) {
     return nullptr;
 }
 
+void Cache::begin_use(Shard& shard, std::size_t size) {
+    ++shard.figures.in_use_count;
+    shard.figures.in_use_bytes += size;
+    if (!report(shard.unreported_use, static_cast<std::int64_t>(size), in_use_)) return;
+    const std::int64_t now = in_use_.load(std::memory_order_relaxed);
+    std::int64_t most = most_in_use_.load(std::memory_order_relaxed);
+    while (most < now && !most_in_use_.compare_exchange_weak(most, now, std::memory_order_relaxed)) {
+    }
+}
+
+void Cache::end_use(Shard& shard, std::size_t size) {
+    --shard.figures.in_use_count;
+    shard.figures.in_use_bytes -= size;
+    report(shard.unreported_use, -static_cast<std::int64_t>(size), in_use_);
+}
+
+void Cache::begin_store(Shard& shard, std::size_t size) {
+    ++shard.figures.cached_count;
+    shard.figures.cached_bytes += size;
+    report(shard.unreported_store, static_cast<std::int64_t>(size), in_store_);
+}
+
+void Cache::end_store(Shard& shard, std::size_t size) {
+    --shard.figures.cached_count;
+    shard.figures.cached_bytes -= size;
+    report(shard.unreported_store, -static_cast<std::int64_t>(size), in_store_);
+}
+
+std::uint64_t Cache::surplus() const noexcept {
+    const std::int64_t most = most_in_use_.load(std::memory_order_relaxed);
+    const std::int64_t room = most - in_use_.load(std::memory_order_relaxed) + most / 16 + slack;
+    return static_cast<std::uint64_t>(std::max<std::int64_t>(in_store_.load(std::memory_order_relaxed) - room, 0));
+}
+
 bool Cache::take(std::size_t bytes, Stream* stream, Piece& piece) {
     const std::uint64_t id = id_of(stream);
     const std::size_t number = class_of(bytes);
@@ -56,19 +98,33 @@ bool Cache::take(std::size_t bytes, Stream* stream, Piece& piece) {
     if (wanted->event != nullptr && !context_.is_reached(wanted->event)) return false;
     piece = *wanted;
     pieces.erase(wanted);
-    list->bytes -= size_of(number);
-    --shard.figures.cached_count;
-    shard.figures.cached_bytes -= size_of(number);
-    ++shard.figures.in_use_count;
-    shard.figures.in_use_bytes += size_of(number);
+    end_store(shard, size_of(number));
+    begin_use(shard, size_of(number));
     ++shard.figures.hits;
     return true;
 }
 
-void Cache::give(std::size_t bytes, Stream* stream, Piece piece, std::vector<Leaving>& leaving) {
+void Cache::count_made(std::size_t bytes, std::uint64_t made_in, std::vector<Leaving>& leaving) {
+    {
+        Shard& shard = shard_of(made_in);
+        const Lock lock(shard.mutex);
+        begin_use(shard, rounded(bytes));
+        ++shard.figures.misses;
+    }
+    if (const std::uint64_t too_much = surplus(); too_much != 0) take_down_all(too_much, leaving);
+}
+
+void Cache::count_freed(std::size_t bytes, std::uint64_t made_in) {
+    Shard& shard = shard_of(made_in);
+    const Lock lock(shard.mutex);
+    end_use(shard, rounded(bytes));
+}
+
+void Cache::give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving) {
     const std::uint64_t id = id_of(stream);
     const std::size_t number = class_of(bytes);
     Shard& shard = shard_of(id);
+    if (&shard != &shard_of(made_in)) count_freed(bytes, made_in);
     bool new_list = false;
     {
         const Lock lock(shard.mutex);
@@ -82,27 +138,34 @@ void Cache::give(std::size_t bytes, Stream* stream, Piece piece, std::vector<Lea
             new_list = true;
         }
         list->pieces[number].push_back(piece);
-        list->bytes += size_of(number);
-        ++shard.figures.cached_count;
-        --shard.figures.in_use_count;
-        shard.figures.cached_bytes += size_of(number);
-        shard.figures.in_use_bytes -= size_of(number);
-        if (list->bytes > limit_) take_out(shard, *list, limit_ / 2, leaving);
+        begin_store(shard, size_of(number));
+        if (&shard == &shard_of(made_in)) end_use(shard, size_of(number));
+        const std::uint64_t in_store = shard.figures.cached_bytes;
+        take_down(shard, *list, std::max(surplus(), in_store > limit_ ? in_store - limit_ : 0), leaving);
     }
     if (new_list) empty_closed(leaving);  // so that closed streams do not gather
 }
 
-void Cache::take_out(Shard& shard, List& list, std::size_t keep, std::vector<Leaving>& leaving) {
-    for (std::size_t number = classes; number-- != 0 && list.bytes > keep;) {
+std::uint64_t Cache::take_down(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving) {
+    std::uint64_t gone = 0;
+    for (std::size_t number = classes; number-- != 0 && gone < surplus;) {
         std::vector<Piece>& pieces = list.pieces[number];
         auto piece = pieces.begin();
-        for (; piece != pieces.end() && list.bytes > keep; ++piece) {
+        for (; piece != pieces.end() && gone < surplus; ++piece) {
             leaving.push_back({*piece, list.stream.get() != nullptr ? KeptStream(*list.stream.get()) : KeptStream()});
-            list.bytes -= size_of(number);
-            --shard.figures.cached_count;
-            shard.figures.cached_bytes -= size_of(number);
+            gone += size_of(number);
+            end_store(shard, size_of(number));
         }
         pieces.erase(pieces.begin(), piece);
+    }
+    return gone;
+}
+
+void Cache::take_down_all(std::uint64_t surplus, std::vector<Leaving>& leaving) {
+    for (Shard& shard : shards_) {
+        const Lock lock(shard.mutex);
+        for (const std::unique_ptr<List>& list : shard.lists) surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
+        if (surplus == 0) return;
     }
 }
 
@@ -113,40 +176,27 @@ void Cache::empty_closed(std::vector<Leaving>& leaving) {
         for (std::unique_ptr<List>& list : shard.lists) {
             const Stream* const stream = list->stream.get();
             if (stream == nullptr || !stream->is_closed()) continue;
-            take_out(shard, *list, 0, leaving);
+            take_down(shard, *list, everything, leaving);
             closed.push_back(std::move(list));
         }
         shard.lists.erase(std::remove(shard.lists.begin(), shard.lists.end(), nullptr), shard.lists.end());
     }
 }
 
-void Cache::empty(std::size_t keep, std::vector<Leaving>& leaving) {
-    std::size_t kept = 0;
-    std::vector<std::unique_ptr<List>> emptied;
+void Cache::empty(std::uint64_t keep, std::vector<Leaving>& leaving) {
+    std::vector<std::unique_ptr<List>> emptied;  // let go of after the locks
     for (Shard& shard : shards_) {
         const Lock lock(shard.mutex);
+        std::uint64_t surplus = shard.figures.cached_bytes - std::min(shard.figures.cached_bytes, keep);
         for (std::unique_ptr<List>& list : shard.lists) {
-            take_out(shard, *list, keep - kept, leaving);
-            kept += list->bytes;
-            if (list->bytes == 0) emptied.push_back(std::move(list));
+            surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
+            const auto none = [](const std::vector<Piece>& pieces) { return pieces.empty(); };
+            if (std::all_of(list->pieces.begin(), list->pieces.end(), none)) emptied.push_back(std::move(list));
         }
         shard.lists.erase(std::remove(shard.lists.begin(), shard.lists.end(), nullptr), shard.lists.end());
+        keep -= shard.figures.cached_bytes;
     }
-}
-
-void Cache::count_made(std::size_t bytes) {
-    Shard& shard = shard_of(0);
-    const Lock lock(shard.mutex);
-    ++shard.figures.in_use_count;
-    shard.figures.in_use_bytes += rounded(bytes);
-    ++shard.figures.misses;
-}
-
-void Cache::count_freed(std::size_t bytes) {
-    Shard& shard = shard_of(0);
-    const Lock lock(shard.mutex);
-    --shard.figures.in_use_count;
-    shard.figures.in_use_bytes -= rounded(bytes);
+    most_in_use_.store(in_use_.load(std::memory_order_relaxed), std::memory_order_relaxed);
 }
 
 Cache::Figures Cache::figures() {

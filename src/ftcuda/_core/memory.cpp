@@ -111,17 +111,22 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
         }
         if (capturing) return allocate_upstream(bytes, cu_stream, allocation.pointer);
     }
+    const std::uint64_t made_in = Cache::id_of(key(stream));
     Cache::Piece piece;
     if (cache_->take(bytes, key(stream), piece)) {
         if (piece.event != nullptr) context_->give_event(piece.event);
         driver::aside::clear(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr);
-        allocation = {piece.pointer, true};
+        allocation = {piece.pointer, true, made_in};
         return {};
     }
     const Status status = allocate_upstream(Cache::rounded(bytes), cu_stream, allocation.pointer);
-    allocation.cacheable = status.ok();
-    if (status.ok()) cache_->count_made(bytes);
-    return status;
+    if (!status.ok()) return status;
+    allocation.cacheable = true;
+    allocation.made_in = made_in;
+    std::vector<Cache::Leaving> leaving;
+    cache_->count_made(bytes, made_in, leaving);
+    reclaim::post(let_go(leaving), "free", "cached memory");
+    return {};
 }
 
 Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
@@ -143,7 +148,7 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream, bool used) {
     if (!allocation.cacheable) return free_upstream(allocation.pointer, stream);
     if (kind_ == MemoryKind::device && home == nullptr) {
-        cache_->count_freed(bytes);
+        cache_->count_freed(bytes, allocation.made_in);
         return free_upstream(allocation.pointer, stream);
     }
     Cache::Piece piece{allocation.pointer, nullptr};
@@ -156,13 +161,13 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
         }
     }
     std::vector<Cache::Leaving> leaving;
-    cache_->give(bytes, key(home), piece, leaving);
+    cache_->give(bytes, allocation.made_in, key(home), piece, leaving);
     reclaim::post(let_go(leaving), "free", "cached memory");
     return {};
 }
 
 void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes) {
-    if (allocation.cacheable) cache_->count_freed(bytes);
+    if (allocation.cacheable) cache_->count_freed(bytes, allocation.made_in);
     context_->retire([resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
         driver::aside::clear(pointer, nullptr);
         reclaim::post(resource->free_idle(pointer), "free", "buffer");
@@ -202,7 +207,7 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
             driver::aside::clear(each.piece.pointer, stream);
             status = free_upstream(each.piece.pointer, stream);
         }
-        if (later || !status.ok()) upstream_->free_later({each.piece.pointer, false}, 0);
+        if (later || !status.ok()) upstream_->free_later({each.piece.pointer}, 0);
         if (first.ok()) first = status;
     }
     return first;

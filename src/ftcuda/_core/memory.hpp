@@ -58,10 +58,11 @@ private:
         : context_(&context), kind_(kind), cu_pool_(cu_pool), owned_(owned) {}
     ~MemoryResource() override = default;
 
-    // Memory, and whether it may be kept when it is freed.
+    // Memory; whether a cache may keep it when it is freed, and the id of the stream that the cache counts it for.
     struct Allocation {
         abi::CUdeviceptr pointer = 0;
         bool cacheable = false;
+        std::uint64_t made_in = 0;
     };
 
     // With the context current, inside a lease. `stream` orders allocations of pools and caches; plain ones ignore it.

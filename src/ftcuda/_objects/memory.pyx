@@ -315,8 +315,9 @@ cdef class CachingMemoryResource(MemoryResource):
     ----------
     upstream : MemoryResource, optional
         One of ftcuda's own; None takes the pool of the calling thread's current device, or plain allocations where there is none.
-    max_cached_size : int
-        Bytes in store for each stream. With more, the older half goes back, in the stream's order.
+    max_cached_size : int, optional
+        Bytes in store for each stream, at most. With or without it, what is in use and in store stays below the most that was in
+        use, a sixteenth and 2 MiB; what is more goes back, in its stream's order. :meth:`trim` forgets the most.
 
     Attributes
     ----------
@@ -327,10 +328,10 @@ cdef class CachingMemoryResource(MemoryResource):
 
     cdef readonly MemoryResource upstream
 
-    def __init__(self, MemoryResource upstream=None, *, max_cached_size=128 << 20):
+    def __init__(self, MemoryResource upstream=None, *, max_cached_size=None):
         cdef Ref[core.MemoryResource] made
         cdef Status status
-        cdef size_t limit = checked_size(max_cached_size, "max_cached_size")
+        cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
         if upstream is None:
             device = Device()
             upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
