@@ -88,7 +88,7 @@ std::uint64_t Cache::surplus() const noexcept {
 
 bool Cache::take(std::size_t bytes, Stream* stream, Piece& piece) {
     const std::uint64_t id = id_of(stream);
-    const std::size_t number = class_of(bytes);
+    const std::size_t number = class_of(bytes), size = size_of(number);
     Shard& shard = shard_of(id);
     const Lock lock(shard.mutex);
     List* const list = find(shard, id);
@@ -98,8 +98,8 @@ bool Cache::take(std::size_t bytes, Stream* stream, Piece& piece) {
     if (wanted->event != nullptr && !context_.is_reached(wanted->event)) return false;
     piece = *wanted;
     pieces.erase(wanted);
-    end_store(shard, size_of(number));
-    begin_use(shard, size_of(number));
+    end_store(shard, size);
+    begin_use(shard, size);
     ++shard.figures.hits;
     return true;
 }
@@ -122,7 +122,7 @@ void Cache::count_freed(std::size_t bytes, std::uint64_t made_in) {
 
 void Cache::give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving) {
     const std::uint64_t id = id_of(stream);
-    const std::size_t number = class_of(bytes);
+    const std::size_t number = class_of(bytes), size = size_of(number);
     Shard& shard = shard_of(id);
     if (&shard != &shard_of(made_in)) count_freed(bytes, made_in);
     bool new_list = false;
@@ -138,10 +138,11 @@ void Cache::give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece
             new_list = true;
         }
         list->pieces[number].push_back(piece);
-        begin_store(shard, size_of(number));
-        if (&shard == &shard_of(made_in)) end_use(shard, size_of(number));
+        begin_store(shard, size);
+        if (&shard == &shard_of(made_in)) end_use(shard, size);
         const std::uint64_t in_store = shard.figures.cached_bytes;
-        take_down(shard, *list, std::max(surplus(), in_store > limit_ ? in_store - limit_ : 0), leaving);
+        const std::uint64_t too_much = std::max(surplus(), in_store > limit_ ? in_store - limit_ : 0);
+        if (too_much != 0) take_down(shard, *list, too_much, leaving);
     }
     if (new_list) empty_closed(leaving);  // so that closed streams do not gather
 }

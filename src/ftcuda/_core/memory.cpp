@@ -125,7 +125,7 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     allocation.made_in = made_in;
     std::vector<Cache::Leaving> leaving;
     cache_->count_made(bytes, made_in, leaving);
-    reclaim::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) reclaim::post(let_go(leaving), "free", "cached memory");
     return {};
 }
 
@@ -162,7 +162,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
     }
     std::vector<Cache::Leaving> leaving;
     cache_->give(bytes, allocation.made_in, key(home), piece, leaving);
-    reclaim::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) reclaim::post(let_go(leaving), "free", "cached memory");
     return {};
 }
 
