@@ -122,6 +122,23 @@ def test_memory_of_default_streams_is_not_kept(cache, device):
     assert cache.statistics.cached_count == 0
 
 
+def test_memory_in_the_order_of_foreign_streams_is_not_kept(cache, stream):
+    """Their owners destroy them when they like. Sabotage: kept, it is freed in a stream that is gone."""
+    driver = ctypes.CDLL(ftcuda.driver_info().path)
+    handle = ctypes.c_void_p()
+    assert driver.cuStreamCreateWithPriority(ctypes.byref(handle), 1, 0) == 0
+    foreign = ftcuda.Stream.from_handle(handle.value)
+    freed(cache, KIB, foreign)
+    buffer = cache.allocate(KIB, stream=stream)
+    foreign.wait(stream)
+    buffer.close(foreign)
+    assert cache.statistics.cached_count == 0 and cache.statistics.in_use_count == 0
+    foreign.sync()
+    foreign.close()
+    assert driver.cuStreamDestroy_v2(handle) == 0
+    cache.trim()
+
+
 def test_memory_is_given_out_after_the_work_of_other_streams(cache, device, stream, other, held_clock):
     """Sabotage: without the order of the free after other streams' work, the copy reads what is written next."""
     target = LegacyPinnedMemoryResource().allocate(KIB)

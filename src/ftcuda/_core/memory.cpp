@@ -104,12 +104,13 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     const CUstream cu_stream = stream != nullptr ? stream->cu_stream() : nullptr;
     if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, cu_stream, allocation.pointer);
     if (kind_ == MemoryKind::device) {
-        // Of default streams and of captures nothing is kept: the ones order no frees, and what a graph uses it uses again.
-        bool capturing = stream == nullptr || stream->is_default();
-        if (!capturing) {
-            if (const Status status = stream->is_capturing(capturing); !status.ok()) return status;
+        // Nothing is kept of default streams, which order no frees, of others' streams, whose handles may be gone when the cache
+        // wants to free, and of captures: what a graph uses it uses again.
+        bool passes_by = stream == nullptr || !stream->is_owned();
+        if (!passes_by) {
+            if (const Status status = stream->is_capturing(passes_by); !status.ok()) return status;
         }
-        if (capturing) return allocate_upstream(bytes, cu_stream, allocation.pointer);
+        if (passes_by) return allocate_upstream(bytes, cu_stream, allocation.pointer);
     }
     const std::uint64_t made_in = Cache::id_of(key(stream));
     Cache::Piece piece;
@@ -147,7 +148,7 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
 
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream, bool used) {
     if (!allocation.cacheable) return free_upstream(allocation.pointer, stream);
-    if (kind_ == MemoryKind::device && home == nullptr) {
+    if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
         return free_upstream(allocation.pointer, stream);
     }

@@ -29,6 +29,8 @@ public:
     // The default streams are never closed, and never order a free: one of them is another stream in each thread, the
     // other one would end captures of blocking streams.
     bool is_default() const noexcept { return kind_ == Kind::default_token; }
+    // Made by us, so that keeping it keeps its handle. Others' handles go when their owners like.
+    bool is_owned() const noexcept { return kind_ == Kind::owned; }
     // The driver's id, which it does not use twice; of the calling thread's own stream for the per-thread default.
     std::uint64_t id() const noexcept { return id_ != 0 ? id_ : per_thread_id(); }
 

@@ -308,8 +308,9 @@ cdef class CachingMemoryResource(MemoryResource):
 
     Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other stream;
     pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by an eighth at
-    most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of default streams
-    come from `upstream` each time. In front of `SynchronousMemoryResource` frees no longer wait for the device.
+    most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of default streams and
+    of streams that others made come from `upstream` each time. In front of `SynchronousMemoryResource` frees no longer wait
+    for the device.
 
     Parameters
     ----------
