@@ -355,8 +355,9 @@ def test_what_it_cannot_be_in_front_of(device):
     cache = CachingMemoryResource()
     with pytest.raises(ValueError, match="is a cache already"):
         CachingMemoryResource(cache)
-    with pytest.raises(NotImplementedError):
-        CachingMemoryResource(Written())
+    for other in (Written(), StatisticsMemoryResource(cache)):
+        with pytest.raises(TypeError, match="put that around the cache"):
+            CachingMemoryResource(other)
     with pytest.raises(TypeError):
         CachingMemoryResource(4)
     with pytest.raises(ValueError):

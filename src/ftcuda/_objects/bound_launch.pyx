@@ -24,6 +24,9 @@ cdef class BoundLaunch:
     Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments. In a
     hot loop take ``launch = bound.launch`` once in each thread: calls of that write nothing that other threads read.
 
+    What is bound is kept where the garbage collector does not see it: an object that has a bound launch, and is bound in it,
+    lives until the argument is replaced.
+
     Attributes
     ----------
     kernel : Kernel

@@ -336,7 +336,9 @@ cdef class CachingMemoryResource(MemoryResource):
         if upstream is None:
             device = Device()
             upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
-        cdef core.MemoryResource* source = upstream.opened()
+        if upstream._resource == NULL:
+            raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not of {upstream}; put that around the cache")
+        cdef core.MemoryResource* source = upstream._resource
         if source.is_cached():
             raise ValueError(f"{upstream} is a cache already")
         with nogil:
@@ -402,7 +404,7 @@ def choose_resource(Device device not None, resource):
 cdef object allocate_on(Device device, object size, object stream):
     """Behind `Device.allocate`."""
     cdef MemoryResource resource = default_resource(device)
-    if resource._is_device_own:
+    if resource._is_device_own or type(resource) is CachingMemoryResource:
         return allocate_buffer(resource, size, stream, resource)
     return resource.allocate(size, stream=stream)  # which a subclass may have written anew
 
