@@ -337,7 +337,7 @@ cdef class CachingMemoryResource(MemoryResource):
             device = Device()
             upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
         if upstream._resource == NULL:
-            raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not of {upstream}; put that around the cache")
+            raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache")
         cdef core.MemoryResource* source = upstream._resource
         if source.is_cached():
             raise ValueError(f"{upstream} is a cache already")
