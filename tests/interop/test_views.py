@@ -2,6 +2,7 @@
 
 import ctypes
 import threading
+from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
@@ -383,35 +384,44 @@ def test_chunks_are_not_used_twice(device, stream, held_clock):
         assert read(first, stream, "u1").tobytes() == b"1" * 64 and read(second, stream, "u1").tobytes() == b"2" * 64
 
 
-@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
-def test_pieces_wait_for_their_chunk(device, stream, held_clock):
-    """More pieces than one copy has chunks. Sabotage: without the wait later bytes arrive twice."""
-    source = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
-    with device.allocate(source.nbytes, stream=stream) as buffer:
+@pytest.fixture
+def waiting_copy(stream, held_clock):
+    """For a block, a copy that waits amid its pieces: there are more of them than one copy has chunks."""
+
+    @contextmanager
+    def begin(buffer, source):
         stream.sync()
         with held_clock():
             copying = threading.Thread(target=buffer.copy_from, args=(source,), kwargs={"stream": stream})
             copying.start()
             copying.join(0.3)
             assert copying.is_alive()
+            yield
         copying.join()
-        assert (read(buffer, stream, "u1") == source).all()
+
+    return begin
+
+
+PIECES = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
 
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
-def test_nothing_comes_between_pieces(device, stream, held_clock):
-    """A fill asked for while a copy waits amid its pieces. Sabotage: without the section the last pieces overwrite it."""
-    source = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
-    with device.allocate(source.nbytes, stream=stream) as buffer:
-        stream.sync()
-        with held_clock():
-            copying = threading.Thread(target=buffer.copy_from, args=(source,), kwargs={"stream": stream})
-            copying.start()
-            copying.join(0.3)
+def test_pieces_wait_for_their_chunk(device, stream, waiting_copy):
+    """Sabotage: without the wait later bytes arrive twice."""
+    with device.allocate(PIECES.nbytes, stream=stream) as buffer:
+        with waiting_copy(buffer, PIECES):
+            pass
+        assert (read(buffer, stream, "u1") == PIECES).all()
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_nothing_comes_between_pieces(device, stream, waiting_copy):
+    """A fill asked for while a copy waits. Sabotage: without the section the last pieces overwrite it."""
+    with device.allocate(PIECES.nbytes, stream=stream) as buffer:
+        with waiting_copy(buffer, PIECES):
             filling = threading.Thread(target=buffer.fill, args=(9,), kwargs={"stream": stream})
             filling.start()
             filling.join(0.3)
-        copying.join()
         filling.join()
         assert (read(buffer, stream, "u1") == 9).all()
 

@@ -261,25 +261,18 @@ Status Buffer::order_before(Stream& consumer) {
 Status Buffer::fill(std::uint32_t value, unsigned width, Stream& stream) noexcept {
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
-    if (const Status status = begin_use(stream); !status.ok()) return status;
-    const ContextScope scope(stream.context());
-    Status status = scope.status();
-    if (status.ok() && bytes_ != 0) {
-        const std::size_t count = bytes_ / width;
-        switch (width) {
-        case 1:
-            status = cu.cuMemsetD8Async(allocation_.pointer, static_cast<unsigned char>(value), count, stream.cu_stream());
-            break;
-        case 2:
-            status = cu.cuMemsetD16Async(allocation_.pointer, static_cast<unsigned short>(value), count, stream.cu_stream());
-            break;
-        default:
-            status = cu.cuMemsetD32Async(allocation_.pointer, value, count, stream.cu_stream());
-        }
-        status = stream.context().observe(status);
+    const BufferUse use(this, stream);
+    if (!use.status().ok()) return use.status();
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok() || bytes_ == 0) return scope.status();
+    const CUdeviceptr begin = allocation_.pointer;
+    const std::size_t count = bytes_ / width;
+    switch (width) {
+    case 1: return context.observe(cu.cuMemsetD8Async(begin, static_cast<unsigned char>(value), count, stream.cu_stream()));
+    case 2: return context.observe(cu.cuMemsetD16Async(begin, static_cast<unsigned short>(value), count, stream.cu_stream()));
+    default: return context.observe(cu.cuMemsetD32Async(begin, value, count, stream.cu_stream()));
     }
-    end_use(stream);
-    return status;
 }
 
 }  // namespace ftcuda::core

@@ -111,4 +111,24 @@ private:
     std::atomic<Charge*> charges_{nullptr};
 };
 
+// A buffer's use by a submission, for one scope; nothing for memory that the caller keeps alive, whose buffer is null.
+class BufferUse {
+public:
+    BufferUse(Buffer* buffer, Stream& stream) noexcept : buffer_(buffer), stream_(stream) {
+        if (buffer_ != nullptr) status_ = buffer_->begin_use(stream);
+    }
+    ~BufferUse() {
+        if (buffer_ != nullptr && status_.ok()) buffer_->end_use(stream_);
+    }
+    BufferUse(const BufferUse&) = delete;
+    BufferUse& operator=(const BufferUse&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+private:
+    Buffer* const buffer_;
+    Stream& stream_;
+    Status status_;
+};
+
 }  // namespace ftcuda::core

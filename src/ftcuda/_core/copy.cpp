@@ -14,26 +14,6 @@ using namespace abi;
 
 namespace {
 
-// A buffer's use by a submission; nothing for memory that the caller keeps alive.
-class PlaceUse {
-public:
-    PlaceUse(const Place& place, Stream& stream) noexcept : buffer_(place.buffer), stream_(stream) {
-        if (buffer_ != nullptr) status_ = buffer_->begin_use(stream);
-    }
-    ~PlaceUse() {
-        if (buffer_ != nullptr && status_.ok()) buffer_->end_use(stream_);
-    }
-    PlaceUse(const PlaceUse&) = delete;
-    PlaceUse& operator=(const PlaceUse&) = delete;
-
-    Status status() const noexcept { return status_; }
-
-private:
-    Buffer* const buffer_;
-    Stream& stream_;
-    Status status_;
-};
-
 class ExclusiveSection {
 public:
     explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive()) {}
@@ -135,7 +115,7 @@ template <class Copy>
 Status with_place(const Place& place, Stream& stream, Copy copy) {
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
-    const PlaceUse use(place, stream);
+    const BufferUse use(place.buffer, stream);
     if (!use.status().ok()) return use.status();
     const ContextScope scope(stream.context());
     if (!scope.status().ok()) return scope.status();
@@ -172,9 +152,9 @@ Status locate(Context& context, CUdeviceptr pointer, Location& location, int& or
 Status copy(Place destination, Place source, std::size_t bytes, Stream& stream) {
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
-    const PlaceUse written(destination, stream);
+    const BufferUse written(destination.buffer, stream);
     if (!written.status().ok()) return written.status();
-    const PlaceUse read(source, stream);
+    const BufferUse read(source.buffer, stream);
     if (!read.status().ok()) return read.status();
     const ContextScope scope(stream.context());
     if (!scope.status().ok() || bytes == 0) return scope.status();
