@@ -272,8 +272,12 @@ def test_memory_of_closed_streams_goes_back(cache, device, stream):
     assert cache.statistics.cached_count == 1
 
 
+@simulated_only
 def test_a_capturing_stream_passes_by(cache, stream, device):
-    """What a graph uses it uses at each launch. Sabotage: with the cache, its memory is somebody else's by then."""
+    """What a graph uses it uses at each launch. Sabotage: with the cache, its memory is somebody else's by then.
+
+    On a GPU the allocation becomes part of the graph; the simulated driver refuses it.
+    """
     freed(cache, KIB, stream)
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     handle, graph = ctypes.c_void_p(stream.handle), ctypes.c_void_p()
@@ -281,7 +285,7 @@ def test_a_capturing_stream_passes_by(cache, stream, device):
     assert driver.cuStreamBeginCapture_v2(handle, 2) == 0
     try:
         before = cache.statistics.hits
-        with contextlib.suppress(ftcuda.CUDAError):  # the simulated driver captures no allocations
+        with contextlib.suppress(ftcuda.CUDAError):
             cache.allocate(KIB, stream=stream).close()
         assert cache.statistics.hits == before
         held.fill(0, stream=stream)
