@@ -99,8 +99,10 @@ private:
     void* lender_ = nullptr;
 
     // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it.
-    alignas(64) Lifetime lifetime_;
-    alignas(64) Uses uses_;
+    [[maybe_unused]] LineBetween before_lifetime_;
+    Lifetime lifetime_;
+    [[maybe_unused]] LineBetween after_lifetime_;
+    Uses uses_;
     // The id of the stream of the first close(stream). Relaxed: read only by the one who destroys.
     std::atomic<std::uint64_t> free_in_{0};
     // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.

@@ -90,6 +90,12 @@ private:
     std::atomic<Word> word_{0};
 };
 
+// Between fields that different threads write: keeps them on different cache lines wherever the object lies, so that it needs no
+// alignment of its own, for which memory takes longer to get.
+struct LineBetween {
+    char unused[64];
+};
+
 // A lease on an object that has `bool enter()` and `void leave()`, for one scope. False when the object is closed.
 template <class Object>
 class Lease {
