@@ -34,34 +34,27 @@ Use& Uses::take(Stream& stream, std::uint64_t id) {
     return use != nullptr ? *use : take_new(stream);
 }
 
-bool Uses::has(std::uint64_t id) const noexcept {
+bool Uses::has(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("find a use");
-    for (const Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-        for (const Use& use : block->uses) {
-            if (use.stream_id.load(std::memory_order_acquire) == id) return true;
-        }
-    }
-    return false;
+    return find_slot([&](Use& use) { return use.stream_id.load(std::memory_order_acquire) == id; }) != nullptr;
 }
 
 Use* Uses::take_if(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("take a use");
-    for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-        for (Use& use : block->uses) {
-            std::uint64_t wanted = id;
-            if (use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return &use;
-        }
-    }
-    return nullptr;
+    return find_slot([&](Use& use) {
+        std::uint64_t wanted = id;
+        return use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed);
+    });
 }
 
 Use& Uses::take_new(Stream& stream) {
     Use* use = take_if(0);
     if (use == nullptr) {
         // Before the list grows: a buffer that lives long must not keep every stream that ever used it.
-        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-            for (Use& candidate : block->uses) forget_if_finished(candidate);
-        }
+        find_slot([&](Use& candidate) {
+            forget_if_finished(candidate);
+            return false;
+        });
         while ((use = take_if(0)) == nullptr) grow();
     }
     stream.keep();

@@ -46,30 +46,27 @@ public:
     // Visits every use while others add to the set. Each one is the caller's meanwhile, and who takes it is waited for.
     template <class Visitor>
     void visit(Visitor visit) {
-        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-            for (Use& use : block->uses) {
-                const std::uint64_t id = wait_and_take(use);
-                if (id == 0) continue;
+        find_slot([&](Use& use) {
+            const std::uint64_t id = wait_and_take(use);
+            if (id != 0) {
                 visit(use);
                 give(use, id);
             }
-        }
+            return false;
+        });
     }
 
     // For the one who destroys.
     bool is_empty() noexcept {
-        bool empty = true;
-        for_each([&](Use&) { empty = false; });
-        return empty;
+        return find_slot([](Use& use) { return use.stream != nullptr; }) == nullptr;
     }
 
     template <class Visitor>
     void for_each(Visitor visit) {
-        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
-            for (Use& use : block->uses) {
-                if (use.stream != nullptr) visit(use);
-            }
-        }
+        find_slot([&](Use& use) {
+            if (use.stream != nullptr) visit(use);
+            return false;
+        });
     }
 
 private:
@@ -78,7 +75,18 @@ private:
         std::atomic<Block*> next{nullptr};  // published with release, read with acquire
     };
 
-    bool has(std::uint64_t id) const noexcept;
+    // The first slot, free ones too, of which `is_wanted` is true; null if there is none.
+    template <class Predicate>
+    Use* find_slot(Predicate is_wanted) {
+        for (Block* block = &first_; block != nullptr; block = block->next.load(std::memory_order_acquire)) {
+            for (Use& use : block->uses) {
+                if (is_wanted(use)) return &use;
+            }
+        }
+        return nullptr;
+    }
+
+    bool has(std::uint64_t id) noexcept;
     // Takes the first slot that holds `id`; null if there is none.
     Use* take_if(std::uint64_t id) noexcept;
     Use& take_new(Stream& stream);
