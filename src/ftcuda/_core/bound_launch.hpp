@@ -1,7 +1,7 @@
 // A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each other, from any thread.
 //
-// Launches in different threads write nothing in common: each thread takes the arguments from a stripe, which has a copy of its
-// own. set() empties all stripes, and only then lets anybody see the new arguments, since a launch that finds its stripe empty
+// Launches in different threads write nothing in common but the leases of buffers that they share: each thread takes the arguments
+// from a stripe, which has a copy of its own. set() empties all stripes, and only then lets anybody see the new arguments, since a launch that finds its stripe empty
 // waits for the set: once one launch had the new arguments, none has the old.
 #pragma once
 

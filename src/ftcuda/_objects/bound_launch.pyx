@@ -22,7 +22,8 @@ cdef class BoundLaunch:
     """A kernel with its configuration and arguments, checked and packed once. Made by :meth:`Kernel.bind`.
 
     Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments. In a
-    hot loop take ``launch = bound.launch`` once in each thread: calls of that write nothing that other threads read.
+    hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that write only who uses the
+    buffers.
 
     What is bound is kept where the garbage collector does not see it: an object that has a bound launch, and is bound in it,
     lives until the argument is replaced.
