@@ -7,9 +7,7 @@ cd "$(dirname "$0")/.."
 PATH=$(ci/meson.sh):$PATH
 for sanitizer in thread address,undefined; do
     folder=build/sanitize-${sanitizer%%,*}
-    options=(-Dextension=false -Dcore_tests=true -Ddebug_locks=true -Dbuildtype=debugoptimized -Db_sanitize="$sanitizer" -Db_lundef=false)
-    if [ -d "$folder" ]; then meson setup --reconfigure "$folder" "${options[@]}" >/dev/null; else meson setup "$folder" "${options[@]}" >/dev/null; fi
-    ninja -C "$folder" >"$folder/build.log" || { tail -n 40 "$folder/build.log"; exit 1; }
+    ci/compile.sh "$folder" -Dbuildtype=debugoptimized -Db_sanitize="$sanitizer" -Db_lundef=false
     echo "sanitizer $sanitizer"
     TSAN_OPTIONS=halt_on_error=1:exitcode=66 ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 \
         meson test -C "$folder" --no-rebuild --print-errorlogs

@@ -6,9 +6,7 @@ cd "$(dirname "$0")/.."
 ci/debian.sh g++-mingw-w64-x86-64-posix wine wine64
 PATH=$(ci/meson.sh):$PATH
 folder=build/windows
-options=(--cross-file ci/mingw.ini -Dextension=false -Dcore_tests=true -Ddebug_locks=true -Dwerror=true)
-if [ -d "$folder" ]; then meson setup --reconfigure "$folder" "${options[@]}" >/dev/null; else meson setup "$folder" "${options[@]}" >/dev/null; fi
-ninja -C "$folder" >"$folder/build.log" || { tail -n 40 "$folder/build.log"; exit 1; }
+ci/compile.sh "$folder" --cross-file ci/mingw.ini -Dwerror=true
 # Where the programs find the compiler's libraries; a home of Wine's own, so that the user's stays as it is.
 runtime=$(x86_64-w64-mingw32-g++-posix -print-file-name=libstdc++-6.dll)
 export WINEPATH="Z:${runtime%/*};Z:/usr/x86_64-w64-mingw32/lib"
