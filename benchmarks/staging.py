@@ -1,13 +1,15 @@
 """``python -m benchmarks.staging``: copies of pageable numpy arrays to the device, beside copies of pinned memory."""
 
+import argparse
 import json
+import statistics
 import sys
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 
-from benchmarks import turns
 from ftcuda import Device, LegacyPinnedMemoryResource, driver_info
 from ftcuda.testing import together
 
@@ -42,16 +44,27 @@ def bandwidth(source: str, threads: int, size: int, copies: int) -> float:
 
 
 def main() -> int:
-    parser = turns.parser("benchmarks.staging", __doc__)
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.staging", description=__doc__)
+    parser.add_argument("--threads", default="1,2,4,8,16")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--json", type=Path)
     parser.add_argument("--mebibytes", type=int, default=64)
     parser.add_argument("--copies", type=int, default=20)
     options = parser.parse_args()
     print(f"driver {driver_info().version}, {Device(0).name}, {options.mebibytes} MiB a copy")
 
-    def of(source):
-        return lambda threads: bandwidth(source, threads, options.mebibytes * MEBI, options.copies)
-
-    rows = turns.compare(options, ("pinned GB/s", "pageable GB/s"), 1, of("pinned"), of("pageable"))
+    rows = []
+    print("| threads | pinned GB/s | pageable GB/s | ratio | spread |\n| --- | --- | --- | --- | --- |")
+    for threads in map(int, options.threads.split(",")):
+        pairs = [
+            [bandwidth(source, threads, options.mebibytes * MEBI, options.copies) for source in ("pinned", "pageable")]
+            for _ in range(options.repeats)
+        ]
+        pinned, pageable = (statistics.median(column) for column in zip(*pairs, strict=True))
+        ratios = [second / first for first, second in pairs]
+        rows.append({"threads": threads, "pinned GB/s": pinned, "pageable GB/s": pageable, "ratios": ratios})
+        spread = f"{min(ratios):.3f} to {max(ratios):.3f}"
+        print(f"| {threads} | {pinned:.1f} | {pageable:.1f} | {pageable / pinned:.3f} | {spread} |", flush=True)
     if options.json:
         options.json.write_text(json.dumps({"device": Device(0).name, "staging": rows}, indent=1))
     return 0
