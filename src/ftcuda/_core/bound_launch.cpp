@@ -26,9 +26,9 @@ BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t byt
 }
 
 BoundArguments::BoundArguments(const BoundArguments& other)
-    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_) {
+    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_),
+      buffers_(other.buffers_), devices_(other.devices_), any_foreign_(other.any_foreign_) {
     point();
-    gather();
 }
 
 void BoundArguments::point() noexcept {

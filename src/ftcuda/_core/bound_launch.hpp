@@ -1,14 +1,13 @@
 // A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each other, from any thread.
 //
 // Launches in different threads write nothing in common but the leases of buffers that they share: each thread takes the arguments
-// from a stripe, which has a copy of its own. set() empties all stripes, and only then lets anybody see the new arguments, since a launch that finds its stripe empty
-// waits for the set: once one launch had the new arguments, none has the old.
+// from a stripe, which has a copy of its own. set() empties all stripes, and only then lets anybody see the new arguments, since a
+// launch that finds its stripe empty waits for the set: once one launch had the new arguments, none has the old.
 #pragma once
 
 #include "kept.hpp"
 #include "launch.hpp"
 
-#include <memory>
 #include <vector>
 
 namespace ftcuda::core {
@@ -51,7 +50,7 @@ private:
     std::vector<void*> parameters_;  // into the block
     std::vector<BoundArgument> arguments_;
 
-    // What a launch needs of the arguments.
+    // What a launch needs of the arguments: gathered by put().
     std::vector<Buffer*> buffers_;
     std::uint64_t devices_ = 0;  // a bit for each that an argument is for
     bool any_foreign_ = false;

@@ -1,5 +1,4 @@
 cimport core.buffer as core
-from ftcuda._objects.memory cimport MemoryResource
 
 
 cdef class Buffer:
@@ -11,6 +10,3 @@ cdef class Buffer:
 
     @staticmethod
     cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner)
-
-
-cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported)

@@ -322,7 +322,7 @@ cdef class Buffer:
         return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
 
 
-cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported):
+cdef object allocate(MemoryResource resource, object size, object stream, object reported):
     cdef size_t wanted = checked_size(size, "size")
     cdef Ref[core.Buffer] made
     cdef Status status
@@ -360,11 +360,7 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     return buffer
 
 
-cdef object allocate_object(MemoryResource resource, object size, object stream, object reported):
-    return allocate(resource, size, stream, reported)
-
-
-provide_allocate(allocate_object)
+provide_allocate(allocate)
 
 
 cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):

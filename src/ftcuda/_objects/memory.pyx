@@ -334,8 +334,7 @@ cdef class CachingMemoryResource(MemoryResource):
         cdef Status status
         cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
         if upstream is None:
-            device = Device()
-            upstream = (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)(device)
+            upstream = new_default(Device())
         if upstream._resource == NULL:
             raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache")
         cdef core.MemoryResource* source = upstream._resource
@@ -401,6 +400,11 @@ def choose_resource(Device device not None, resource):
     RESOURCES[device.device_id] = resource
 
 
+cdef MemoryResource new_default(Device device):
+    """The device's pool, or plain allocations without one."""
+    return DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
+
+
 cdef object allocate_on(Device device, object size, object stream):
     """Behind `Device.allocate`."""
     cdef MemoryResource resource = default_resource(device)
@@ -410,11 +414,11 @@ cdef object allocate_on(Device device, object size, object stream):
 
 
 cpdef MemoryResource default_resource(Device device):
-    """The resource that `Device.allocate` takes: what was set, else the device's pool, or plain allocations without one."""
+    """The resource that `Device.allocate` takes: what was set, else the device's own."""
     cdef int ordinal = device._device.ordinal()
     cdef MemoryResource found = RESOURCES.get(ordinal)
     if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
-        found = DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
+        found = new_default(device)
         found._is_device_own = True
         make_immortal(found)  # every thread allocates from it
         RESOURCES[ordinal] = found
