@@ -17,7 +17,10 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+import ftcuda
+
 HERE = Path(__file__).parent
+PACKAGE = Path(ftcuda.__file__).resolve().parent
 BUDGET = HERE / "instructions.toml"
 CALLS = 200
 ALLOWED = 1.03
@@ -102,10 +105,9 @@ def costs(path: Path) -> Counter:
 
 def library(path: str) -> str:
     """Returns in which column a library stands."""
-    if "simdriver" in path:
-        return "driver"
-    if "/ftcuda/" in path:
-        return OURS
+    # Whole paths name folders of the machine's: an interpreter may lie in one called ftcuda.
+    if Path(path).is_relative_to(PACKAGE):
+        return "driver" if "simdriver" in Path(path).name else OURS
     return "interpreter" if "python" in Path(path).name else "system"
 
 
