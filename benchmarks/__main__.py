@@ -22,8 +22,8 @@ ROOT = HERE.parent
 CASES = {  # and how often each thread calls it
     "launch": 20_000,
     "bound_launch": 20_000,
-    "allocate": 10_000,
-    "allocate_from_a_cache": 20_000,
+    "allocate": 20_000,
+    "allocate_from_the_pool": 10_000,
     "record": 20_000,
     "is_done": 20_000,
     "wait": 20_000,
@@ -31,7 +31,7 @@ CASES = {  # and how often each thread calls it
     "copy_64_kib": 5_000,
     "worker": 2_000,
 }
-BASELINE_OF = {"bound_launch": "launch", "allocate_from_a_cache": "allocate"}
+BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
 PEERS = ("cuda_core", "cupy", "torch")
 LIMIT = 300  # seconds for one measurement
 

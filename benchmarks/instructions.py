@@ -29,7 +29,7 @@ OURS = "ftcuda"
 
 def load() -> None:
     """What runs under callgrind: prints each operation, runs it once, then CALLS times between two marks."""
-    from ftcuda import CachingMemoryResource, Device, LaunchConfig, LegacyPinnedMemoryResource, Program, launch
+    from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, launch
     from ftcuda.testing import simulation
 
     device = Device(0)
@@ -39,7 +39,7 @@ def load() -> None:
     buffer = device.allocate(4096, stream=stream)
     pinned = LegacyPinnedMemoryResource().allocate(256)
     small = device.allocate(256, stream=stream)
-    cache = CachingMemoryResource()
+    pool = device.memory_resource.upstream
     event, done = device.create_event(), device.create_event()
     bound = kernel.bind(one, 0, 2.0, buffer, buffer).launch
     stream.record(done)
@@ -49,7 +49,7 @@ def load() -> None:
         "launch elsewhere": lambda: launch(other, one, kernel, 0, 2.0, buffer, buffer),
         "bound launch": lambda: bound(stream),
         "allocate and close": lambda: device.allocate(65536, stream=stream).close(),
-        "allocate from a cache": lambda: cache.allocate(65536, stream=stream).close(),
+        "allocate from the pool": lambda: pool.allocate(65536, stream=stream).close(),
         "record": lambda: stream.record(event),
         "wait": lambda: other.wait(event),
         "is_done": lambda: done.is_done,

@@ -34,6 +34,7 @@ class Environment:
         self.event = self.device.create_event()
         self.start = self.stream.record(options={"timing_enabled": True})
         self.resource = self.device.memory_resource
+        self.pool = self.device.memory_resource.upstream  # plain memory where there are no pools
         self.plain = ftcuda.SynchronousMemoryResource(self.device)
         self.pinned = ftcuda.LegacyPinnedMemoryResource()
         self.buffer, self.other_buffer, self.counter = (

@@ -38,6 +38,7 @@ class Hazard:
             return {}
         from ftcuda.testing import simulation
 
+        self.env.device.memory_resource.trim()
         self.env.device.sync()
         live = simulation.live()
         return {kind: live[kind] for kind in kinds}

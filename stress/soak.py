@@ -1,6 +1,5 @@
 """A mixed load for hours, and curves that must stay flat."""
 
-import gc
 import os
 import random
 import time
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ftcuda.testing import settle
 from stress.environment import Environment
 from stress.harness import Runner
 
@@ -56,9 +56,7 @@ class Meter:
 
     def read(self) -> dict[str, float]:
         """Returns every figure at this moment, with nothing running."""
-        gc.collect()
-        self._env.device.sync()
-        self._env.device.trim_staging()  # what is kept for the next copy is no leak
+        settle()  # what is kept for the next use is no leak
         figures = self._simulated() if self._env.is_simulated else self._real()
         resident = int(Path("/proc/self/statm").read_text().split()[1])
         return {**figures, "resident memory": resident * os.sysconf("SC_PAGE_SIZE")}

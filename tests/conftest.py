@@ -1,6 +1,5 @@
 """Fixtures for all tests. They run on the simulated driver (FTCUDA_DRIVER=sim) or on a GPU, unchanged."""
 
-import gc
 import os
 import re
 import subprocess
@@ -11,6 +10,7 @@ import pytest
 
 import ftcuda
 from ftcuda import Device, LegacyPinnedMemoryResource, ObjectCode, Program, ProgramOptions
+from ftcuda.testing import settle
 
 IS_SIMULATED = ftcuda.driver_info().simulated
 PROFILE = os.environ.get("FTCUDA_SIM_PROFILE", "13.5")
@@ -41,15 +41,11 @@ def nothing_left_behind(code):
         return
     from ftcuda.testing import simulation
 
-    gc.collect()
-    Device(0).sync()
-    Device(0).trim_staging()
+    settle()  # also warns, and so fails, if a destructor failed
     before = live_handles()
     simulation.clear_violations()
     yield
-    gc.collect()
-    Device(0).sync()  # also warns, and so fails, if a destructor failed
-    Device(0).trim_staging()
+    settle()
     assert simulation.violations() == []
     after = live_handles()
     after["event"] = min(after["event"], before["event"] + 64)  # idle events that a context keeps for its own use

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import ftcuda
 from benchmarks.contestants import WIDTHS, bursts, timed
-from ftcuda import CachingMemoryResource, Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode
 
 
 class Contestant:
@@ -16,7 +16,7 @@ class Contestant:
         self.code = load(image)
         self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
         self.one = LaunchConfig(grid=1, block=1)
-        self.pinned, self.cache = LegacyPinnedMemoryResource(), CachingMemoryResource()
+        self.pinned = LegacyPinnedMemoryResource()
         stream = self.device.create_stream()
         self.x = self._zeros(4096, stream)
         self.bound = self.nothing.bind(self.one, 0, 2.0, self.x, self.x)
@@ -40,11 +40,13 @@ class Contestant:
         return bursts(stream.sync, self.bound.launch, stream)
 
     def allocate(self, index):
-        stream, allocate = self.device.create_stream(), self.device.allocate
-        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close())
+        return self._allocations(self.device)
 
-    def allocate_from_a_cache(self, index):
-        stream, allocate = self.device.create_stream(), self.cache.allocate
+    def allocate_from_the_pool(self, index):
+        return self._allocations(self.device.memory_resource.upstream)
+
+    def _allocations(self, source):
+        stream, allocate = self.device.create_stream(), source.allocate
         return bursts(stream.sync, lambda: allocate(65536, stream=stream).close())
 
     def record(self, index):

@@ -193,27 +193,29 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     return CUDA_SUCCESS;
 }
 
-// A cache above the driver says that memory is nobody's until it gives it out again, in the order of a stream; at once if that
-// is null.
-FTCUDA_SIM_EXPORT void ftcuda_memory_set_aside(CUdeviceptr pointer, CUstream handle, int aside) {
+// A cache above the driver says how much of an allocation is somebody's, in the order of a stream; at once if that is null.
+// 0: it is set aside, and nobody's until the cache gives it out again.
+FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t bytes, CUstream handle) {
     const Guard lock(world().mutex);
     Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr || allocation->begin != pointer) {
-        violation("memory set aside that is not allocated");
+        violation("memory set aside or given out that is not allocated");
         return;
     }
-    allocation->freeing = aside != 0;
+    bytes = std::min<std::size_t>(bytes, allocation->size);
+    allocation->freeing = bytes == 0;
+    if (bytes != 0) allocation->in_use = bytes;
     std::shared_ptr<Stream> stream;
     if (handle == nullptr || find_stream(handle, stream) != CUDA_SUCCESS) {
-        set_aside(pointer, aside != 0);
+        set_reachable(pointer, bytes);
         return;
     }
     Work work;
-    work.what = aside != 0 ? "memory set aside" : "memory given out again";
-    work.run = [pointer, aside, size = allocation->size] {
+    work.what = bytes == 0 ? "memory set aside" : "memory given out again";
+    work.run = [pointer, bytes, size = allocation->size] {
         races::touch(pointer, size, ptx::Access::write);
         const Guard inside(world().mutex);
-        set_aside(pointer, aside != 0);
+        set_reachable(pointer, bytes);
         return CUDA_SUCCESS;
     };
     submit(*stream, std::move(work));

@@ -2,19 +2,44 @@
 #include "gate.hpp"
 #include "races.hpp"
 
-#include <cstring>
-
 namespace ftcuda::sim {
 
 namespace {
 
-// Where the simulator may touch [address, address + bytes): in an allocation, or plain host memory. Null when the range begins
-// in an allocation and does not end in it.
+// Whether [address, address + bytes) is plain host memory or lies in an allocation that is in use.
+bool may_touch(std::uint64_t address, std::size_t bytes) {
+    return allocation_at(address) == nullptr || find_allocation(address, bytes) != nullptr;
+}
+
+// Where the simulator touches [address, address + bytes) when it does the work: in an allocation, though what was in use at the
+// submission may not be now, or plain host memory. Null when the range begins in an allocation and does not end in it.
 std::byte* resolve(std::uint64_t address, std::size_t bytes, const Allocation*& allocation) {
-    allocation = find_allocation(address, 1);
+    allocation = allocation_at(address);
     if (allocation == nullptr) return reinterpret_cast<std::byte*>(address);
-    if (find_allocation(address, bytes) == nullptr) return nullptr;
-    return allocation->bytes + (address - allocation->begin);
+    const std::uint64_t offset = address - allocation->begin;
+    return bytes <= allocation->size - offset ? allocation->bytes + offset : nullptr;
+}
+
+// Units are touched with relaxed atomics, as kernels do (ptx/memory.cpp): work in streams without order between them is a race on
+// the device, which races.cpp reports if it is asked to, and none between the host's threads.
+template <class Unit>
+void store(std::byte* to, Unit value) noexcept {
+    __atomic_store_n(reinterpret_cast<Unit*>(to), value, __ATOMIC_RELAXED);
+}
+
+template <class Unit>
+void copy_units(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    for (std::size_t at = 0; at < bytes; at += sizeof(Unit)) {
+        store(to + at, __atomic_load_n(reinterpret_cast<const Unit*>(from + at), __ATOMIC_RELAXED));
+    }
+}
+
+void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
+    using Word = std::uint64_t;
+    const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % sizeof(Word) == 0;
+    const std::size_t words = aligned ? bytes / sizeof(Word) * sizeof(Word) : 0;
+    copy_units<Word>(to, from, words);
+    copy_units<unsigned char>(to + words, from + words, bytes - words);
 }
 
 template <class Unit>
@@ -35,7 +60,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
         inner.unlock();
         if (allocation == nullptr || bytes == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
         races::touch(pointer, count * sizeof(Unit), ptx::Access::write);
-        for (std::size_t index = 0; index < count; ++index) std::memcpy(bytes + index * sizeof(Unit), &value, sizeof value);
+        for (std::size_t index = 0; index < count; ++index) store(bytes + index * sizeof(Unit), value);
         return CUDA_SUCCESS;
     };
     submit(*stream, std::move(work));
@@ -50,16 +75,14 @@ FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr so
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (bytes == 0) return CUDA_SUCCESS;
-    const Allocation* to = nullptr;
-    const Allocation* from = nullptr;
-    if (resolve(destination, bytes, to) == nullptr || resolve(source, bytes, from) == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (!may_touch(destination, bytes) || !may_touch(source, bytes)) return CUDA_ERROR_INVALID_VALUE;
     Work work;
     work.what = "a copy";
     begin_touch(destination, work.touches);
     begin_touch(source, work.touches);
     // From pageable memory the source is read before the call returns; to pageable memory the call returns after the copy.
     std::shared_ptr<std::vector<std::byte>> staged;
-    if (from == nullptr) {
+    if (allocation_at(source) == nullptr) {
         const std::byte* const bytes_of_source = reinterpret_cast<const std::byte*>(source);
         staged = std::make_shared<std::vector<std::byte>>(bytes_of_source, bytes_of_source + bytes);
     }
@@ -72,11 +95,12 @@ FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr so
         if (target == nullptr || origin == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
         races::touch(destination, bytes, ptx::Access::write);
         if (!staged) races::touch(source, bytes, ptx::Access::read);
-        std::memmove(target, origin, bytes);
+        copy_bytes(target, origin, bytes);
         return CUDA_SUCCESS;
     };
+    const bool is_pageable = allocation_at(destination) == nullptr;
     const Point point = submit(*stream, std::move(work));
-    return to == nullptr ? wait_for(lock, *stream->context, point) : CUDA_SUCCESS;
+    return is_pageable ? wait_for(lock, *stream->context, point) : CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, std::size_t count, CUstream stream) {

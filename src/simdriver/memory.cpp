@@ -83,14 +83,19 @@ std::uint64_t rounded(std::uint64_t size) noexcept {
     return (size + granularity - 1) / granularity * granularity;
 }
 
+// Whether [offset, offset + size) lies in the first `limit` bytes.
+bool holds(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) noexcept {
+    return offset < limit && size <= limit - offset;
+}
+
 // What kernels see: the live allocations. Called by interpreting threads, which do not hold the lock.
 class KernelMemory final : public ptx::Memory {
 public:
     bool find(std::uint64_t address, std::size_t size, ptx::Extent& extent) override {
         const Guard lock(world().mutex);
-        const Allocation* const allocation = find_allocation(address, size);
-        if (allocation == nullptr || allocation->aside) return false;
-        extent = {allocation->begin, allocation->begin + allocation->size, allocation->bytes};
+        const Allocation* const allocation = allocation_at(address);
+        if (allocation == nullptr || !holds(address - allocation->begin, size, allocation->reachable)) return false;
+        extent = {allocation->begin, allocation->begin + allocation->reachable, allocation->bytes};
         return true;
     }
 
@@ -115,7 +120,7 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
     if (size > device_memory()) return CUDA_ERROR_OUT_OF_MEMORY;
     Allocation allocation;
-    allocation.size = size;
+    allocation.size = allocation.in_use = allocation.reachable = size;
     allocation.kind = kind;
     allocation.device = device;
     if (kind == Kind::device) {
@@ -145,13 +150,17 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     return CUDA_SUCCESS;
 }
 
-Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
+Allocation* allocation_at(std::uint64_t address) {
     World& w = world();
-    auto after = w.allocations.upper_bound(address);
+    const auto after = w.allocations.upper_bound(address);
     if (after == w.allocations.begin()) return nullptr;
     Allocation& allocation = std::prev(after)->second;
-    const std::uint64_t offset = address - allocation.begin;
-    return offset <= allocation.size && size <= allocation.size - offset && offset < allocation.size ? &allocation : nullptr;
+    return address - allocation.begin < allocation.size ? &allocation : nullptr;
+}
+
+Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
+    Allocation* const allocation = allocation_at(address);
+    return allocation != nullptr && holds(address - allocation->begin, size, allocation->in_use) ? allocation : nullptr;
 }
 
 void release(Allocation& allocation) {
@@ -170,12 +179,12 @@ void release(Allocation& allocation) {
     memory().advance();
 }
 
-void set_aside(std::uint64_t begin, bool aside) {
+void set_reachable(std::uint64_t begin, std::uint64_t bytes) {
     const auto found = world().allocations.find(begin);
     if (found == world().allocations.end()) return;
     Allocation& allocation = found->second;
-    allocation.aside = aside;
-    std::memset(allocation.bytes, aside ? freed : fresh, std::min(allocation.size, filled));
+    allocation.reachable = bytes;
+    std::memset(allocation.bytes, bytes == 0 ? freed : fresh, std::min(allocation.size, filled));
     memory().advance();
 }
 

@@ -48,7 +48,7 @@ void report(const Allocation& allocation, const Past& past, const Past& now) {
     const std::uint64_t begin = std::max(past.begin, now.begin) - allocation.begin;
     const std::uint64_t end = std::min(past.end, now.end) - allocation.begin;
     violation("no order between streams: " + now.what + " in stream " + std::to_string(now.queue) + ' ' + verb(now.access) + " bytes " +
-              std::to_string(begin) + " to " + std::to_string(end) + " of an allocation of " + std::to_string(allocation.size) + " that " +
+              std::to_string(begin) + " to " + std::to_string(end) + " of an allocation of " + std::to_string(allocation.in_use) + " that " +
               past.what + " in stream " + std::to_string(past.queue) + ' ' + verb(past.access));
 }
 

@@ -153,13 +153,14 @@ struct Past {
 struct Allocation {
     std::uint64_t begin = 0;
     std::uint64_t size = 0;
+    std::uint64_t in_use = 0;        // how much of it is somebody's, for work submitted from now on
+    std::uint64_t reachable = 0;     // the same, as of the work done so far; 0 while it is set aside
     std::byte* bytes = nullptr;      // where the simulator may touch it
     Kind kind = Kind::device;
     int device = 0;
     std::shared_ptr<Pool> pool;      // null for plain allocations
     bool module_owned = false;
     bool freeing = false;            // a stream-ordered free is queued, or the memory is set aside
-    bool aside = false;              // set aside, as of the work done so far
     std::uint64_t pending = 0;       // queued or running work that touches it
     std::vector<Past> past;          // while races are watched
 };
@@ -284,11 +285,13 @@ CUresult forbid_context_wait(const Context& context);
 // ---- Memory ----------------------------------------------------------------------------------------------------------
 
 CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin);
-// The live allocation that holds all of [address, address + size), else null.
+// The live allocation with this address in it, else null.
+Allocation* allocation_at(std::uint64_t address);
+// The same if it holds all of [address, address + size), and has it in use.
 Allocation* find_allocation(std::uint64_t address, std::uint64_t size);
 void release(Allocation& allocation);
-// With the lock held: nobody may touch an allocation until it is no longer aside, and its bytes are garbage.
-void set_aside(std::uint64_t begin, bool aside);
+// With the lock held: so much of an allocation may be touched from here on, and its bytes are garbage.
+void set_reachable(std::uint64_t begin, std::uint64_t bytes);
 
 void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches);
 void end_touches(const std::vector<std::uint64_t>& touches);

@@ -6,7 +6,7 @@ from stress.hazard import Hazard
 
 
 class Allocation(Hazard):
-    """Memory from pools and without, freed in its home stream or another, while others do the same."""
+    """Memory from the cache, the pool and the driver, freed in its home stream or another, while others do the same."""
 
     def round(self, seed, random):
         return SimpleNamespace(streams=[self.env.device.create_stream() for _ in range(4)])
@@ -14,7 +14,7 @@ class Allocation(Hazard):
     def act(self, state, index, random):
         home, other = state.streams[index % 4], state.streams[(index + 1) % 4]
         for _ in range(8):
-            source = self.env.plain if random.random() < 0.2 else self.env.resource
+            source = (self.env.plain, self.env.pool, self.env.resource)[random.integers(3)]
             buffer = source.allocate(int(random.integers(1, 1 << 16)), stream=home)
             other.wait(home)
             buffer.fill(index & 255, stream=other)

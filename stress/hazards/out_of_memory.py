@@ -22,7 +22,8 @@ class OutOfMemoryUnderLoad(Hazard):
     def act(self, state, index, random):
         for _ in range(6):
             try:
-                buffer = self.env.plain.allocate(int(random.integers(1, 8)) * MEBI, stream=state.stream)
+                source = (self.env.plain, self.env.resource)[random.integers(2)]
+                buffer = source.allocate(int(random.integers(1, 8)) * MEBI, stream=state.stream)
             except OutOfMemoryError:
                 state.refused += 1
                 continue

@@ -3,7 +3,6 @@
 The exception names the call that failed; nothing leaks; afterwards the operation works, or says that its object is closed.
 """
 
-import gc
 import warnings
 from types import SimpleNamespace
 
@@ -12,7 +11,7 @@ import pytest
 
 import ftcuda
 from ftcuda import ClosedError, CUDAError, CUDAWarning, LaunchConfig, StridedMemoryView, launch
-from ftcuda.testing import faults, simulation
+from ftcuda.testing import faults, settle, simulation
 from tests.conftest import compile_code, live_handles, simulated_only
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="plans faults for the whole process")]
@@ -109,10 +108,8 @@ class World:
             if hasattr(thing, "close"):
                 thing.close()
         self.__dict__.clear()
-        gc.collect()
         for _ in range(3):  # what one frees runs until the next
-            ftcuda.Device(0).sync()
-            ftcuda.Device(0).trim_staging()
+            settle()
 
 
 def exclusive(world):

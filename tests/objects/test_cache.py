@@ -11,6 +11,8 @@ import ftcuda
 from ftcuda import (
     CachingMemoryResource,
     ClosedError,
+    CUDAError,
+    DeviceMemoryResource,
     LegacyPinnedMemoryResource,
     ManagedMemoryResource,
     MemoryResource,
@@ -310,6 +312,8 @@ def test_out_of_memory_empties_the_cache(device, stream):
         with_cache.allocate(500_000, stream=stream).close()
         with pytest.raises(OutOfMemoryError):
             with_cache.allocate(2 << 20, stream=stream)
+        freed(with_cache, 700_000, stream)
+        SynchronousMemoryResource(device).allocate(500_000).close()  # nor does it keep memory from others
     finally:
         simulation.limit_memory(0)
     with_cache.close()
@@ -339,17 +343,26 @@ def test_a_closed_resource_lives_as_long_as_its_cache(device, stream):
     device.sync()
 
 
-def test_a_cache_may_be_the_devices_resource(device, stream):
-    before, cache = device.memory_resource, CachingMemoryResource()
-    device.memory_resource = cache
-    try:
-        assert freed(device, KIB, stream) == freed(device, KIB, stream)
-        counted = StatisticsMemoryResource(cache)
-        counted.allocate(KIB, stream=stream).close()
-        assert cache.statistics.hits == 2
-    finally:
-        device.memory_resource = before
-    cache.close()
+def test_the_devices_own_resource_is_a_cache(device, stream):
+    cache = device.memory_resource
+    assert type(cache) is CachingMemoryResource
+    assert type(cache.upstream) is (DeviceMemoryResource if device.features.memory_pools else SynchronousMemoryResource)
+    before = cache.statistics.hits
+    assert freed(device, KIB, stream) == freed(device, KIB, stream)
+    StatisticsMemoryResource(cache).allocate(KIB, stream=stream).close()
+    assert cache.statistics.hits == before + 2
+
+
+@simulated_only
+def test_nothing_beyond_what_was_asked_for_is_in_use(cache, stream):
+    """Though the memory is larger, new or given out again. Sabotage: the simulated driver is not told how large."""
+    for _ in range(2):
+        with cache.allocate(100, stream=stream) as buffer:
+            beyond = ftcuda.Buffer.from_handle(buffer.handle, 101)
+            with pytest.raises(CUDAError, match="INVALID_VALUE"):
+                beyond.fill(1, stream=stream)
+            buffer.fill(1, stream=stream)
+    assert cache.statistics.hits == 1
 
 
 def test_what_it_cannot_be_in_front_of(device):

@@ -31,8 +31,9 @@ def test_tcc_falls_back_to_plain_allocation(run_python):
         "    host = np.zeros(64, 'u1')\n"
         "    buffer.copy_to(host, stream=stream)\n"
         "    assert (host == np.arange(64)).all()\n"
+        "device.memory_resource.trim()\n"
         "counts = [simulation.calls(name) for name in ('cuMemAlloc_v2', 'cuMemFree_v2')]\n"
-        "print(device.features.driver_model, type(device.memory_resource).__name__, *counts)\n"
+        "print(device.features.driver_model, type(device.memory_resource.upstream).__name__, *counts)\n"
     )
     assert run_python(program, FTCUDA_SIM_PROFILE="tcc").split() == ["tcc", "SynchronousMemoryResource", "1", "1"]
 

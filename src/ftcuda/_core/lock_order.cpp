@@ -14,9 +14,10 @@ namespace ftcuda::core::lock_order {
 
 namespace {
 
-constexpr std::array<const char*, 12> names = {
-    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept", "cache", "staging", "event_pool", "retired", "account",
-    "mailbox"};
+constexpr std::array names = {
+    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept",   "caches",
+    "cache",  "staging",   "event_pool",   "retired",      "account",           "mailbox"};
+static_assert(names.size() == static_cast<std::size_t>(Rank::mailbox) + 1);
 
 // Where a lock was taken.
 struct Stack {

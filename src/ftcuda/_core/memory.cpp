@@ -4,10 +4,27 @@
 #include "../_driver/table.hpp"
 #include "reclaim.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::core {
 
 using driver::cu;
 using namespace abi;
+
+namespace {
+
+// Caches that are not destroyed. Never destroyed itself: memory may be freed while the process ends.
+struct Caches {
+    Mutex mutex{Rank::caches};
+    std::vector<MemoryResource*> all GUARDED_BY(mutex);
+};
+
+Caches& caches() {
+    static Caches& only = *new Caches;
+    return only;
+}
+
+}  // namespace
 
 Status MemoryResource::default_pool(Context& context, Ref<MemoryResource>& resource) {
     if (!context.device().has_memory_pools()) return Reason::not_supported;
@@ -60,6 +77,8 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
     resource->upstream_ = Ref<MemoryResource>(upstream);
     resource->cache_ = std::make_unique<Cache>(*upstream.context_, limit);
     lease.detach();  // the cache's until it is destroyed
+    const Lock lock(caches().mutex);
+    caches().all.push_back(resource.get());
     return {};
 }
 
@@ -116,12 +135,13 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     Cache::Piece piece;
     if (cache_->take(bytes, key(stream), piece)) {
         if (piece.event != nullptr) context_->give_event(piece.event);
-        driver::aside::clear(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr);
+        driver::aside::clear(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr, bytes);
         allocation = {piece.pointer, true, made_in};
         return {};
     }
     const Status status = allocate_upstream(Cache::rounded(bytes), cu_stream, allocation.pointer);
     if (!status.ok()) return status;
+    driver::aside::clear(allocation.pointer, nullptr, bytes);
     allocation.cacheable = true;
     allocation.made_in = made_in;
     std::vector<Cache::Leaving> leaving;
@@ -190,6 +210,24 @@ Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
     return let_go(leaving);
 }
 
+Status MemoryResource::empty_caches(Context& context) {
+    std::vector<Ref<MemoryResource>> leased;
+    {
+        const Lock lock(caches().mutex);
+        leased.reserve(caches().all.size());
+        for (MemoryResource* const each : caches().all) {
+            if (each->context_ == &context && each->enter()) leased.emplace_back(*each);
+        }
+    }
+    Status first;
+    for (const Ref<MemoryResource>& each : leased) {
+        const Status status = each->empty_cache(0);
+        each->leave();
+        if (first.ok()) first = status;
+    }
+    return first;
+}
+
 Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
     Status first;
     for (Cache::Leaving& each : leaving) {
@@ -230,6 +268,10 @@ Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
 
 void MemoryResource::destroy() noexcept {
     if (is_cached()) {
+        {
+            const Lock lock(caches().mutex);
+            caches().all.erase(std::find(caches().all.begin(), caches().all.end(), this));
+        }
         if (context_->may_destroy()) reclaim::post(empty_cache(0), "empty", "cache");
         upstream_->leave();
         return;

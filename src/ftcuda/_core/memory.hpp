@@ -46,8 +46,8 @@ public:
     Status set_attribute(int attribute, std::uint64_t value) noexcept;
     Status trim(std::size_t bytes_to_keep) noexcept;
 
-    // What a caching resource has in store goes back in its streams' orders, until at most `bytes_to_keep` are left.
-    Status empty_cache(std::size_t bytes_to_keep);
+    // All that the open caches of a context have in store goes back, for whoever finds no memory.
+    static Status empty_caches(Context& context);
     bool is_cached() const noexcept { return cache_ != nullptr; }
     Cache::Figures cache_figures() { return cache_->figures(); }
 
@@ -77,6 +77,8 @@ private:
     void destroy() noexcept;
     Status allocate_upstream(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
     Status free_upstream(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+    // What a caching resource has in store goes back in its streams' orders, until at most `bytes_to_keep` are left.
+    Status empty_cache(std::size_t bytes_to_keep);
     Status let_go(std::vector<Cache::Leaving>& leaving);
     Stream* key(Stream* stream) const noexcept { return kind_ == MemoryKind::device ? stream : nullptr; }
 

@@ -18,6 +18,7 @@ enum class Rank : unsigned char {
     bound_stripe,       // one thread's copy of them
     exclusive_section,  // who holds a stream's exclusive section
     kept,               // objects of the caller's that wait for work
+    caches,             // which caching resources there are
     cache,              // what a caching resource has in store
     staging,            // chunks for copies of pageable memory
     event_pool,         // idle events of a context

@@ -8,22 +8,22 @@ namespace ftcuda::driver::aside {
 
 namespace {
 
-using SetAside = void (*)(abi::CUdeviceptr pointer, abi::CUstream stream, int aside);
+using InUse = void (*)(abi::CUdeviceptr pointer, std::size_t bytes, abi::CUstream stream);
 
 // Published once with release, when the driver is loaded; read with acquire.
-std::atomic<SetAside> told{nullptr};
+std::atomic<InUse> told{nullptr};
 
-void tell(abi::CUdeviceptr pointer, abi::CUstream stream, int aside) noexcept {
-    if (const SetAside found = told.load(std::memory_order_acquire)) found(pointer, stream, aside);
+void tell(abi::CUdeviceptr pointer, std::size_t bytes, abi::CUstream stream) noexcept {
+    if (const InUse found = told.load(std::memory_order_acquire)) found(pointer, bytes, stream);
 }
 
 }  // namespace
 
 void find(const Library& library) {
-    told.store(reinterpret_cast<SetAside>(library.symbol("ftcuda_memory_set_aside")), std::memory_order_release);
+    told.store(reinterpret_cast<InUse>(library.symbol("ftcuda_memory_in_use")), std::memory_order_release);
 }
 
-void set(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, stream, 1); }
-void clear(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, stream, 0); }
+void set(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, 0, stream); }
+void clear(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes) noexcept { tell(pointer, bytes, stream); }
 
 }  // namespace ftcuda::driver::aside

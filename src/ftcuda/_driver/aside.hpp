@@ -1,7 +1,7 @@
 // Tells the simulated driver which memory is set aside: allocated as it sees it, but nobody's until the cache that has it gives it
-// out again. It then reports whoever touches it.
+// out again, and then somebody's only as far as was asked for. It reports whoever touches the rest.
 //
-// A library that wants to be told exports ftcuda_memory_set_aside.
+// A library that wants to be told exports ftcuda_memory_in_use.
 #pragma once
 
 #include "abi.hpp"
@@ -16,7 +16,8 @@ void find(const Library& library);
 
 // In the order of `stream`; at once if it is null.
 void set(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
-void clear(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+// The first `bytes` of it are given out; all by default, to be freed.
+void clear(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes = ~std::size_t{0}) noexcept;
 
 }  // namespace aside
 }  // namespace ftcuda::driver

@@ -339,11 +339,11 @@ cdef object allocate(MemoryResource resource, object size, object stream, object
     with nogil:
         status = core.Buffer.allocate(source[0], wanted, core_stream, made)
     if status.code() == 2:
-        # What nobody refers to any more may hold the memory: collect it, empty the cache, let the frees happen, give the pool's
+        # What nobody refers to any more may hold the memory: collect it, empty all caches, let the frees happen, give the pool's
         # unused memory back, and try once more.
         gc.collect()
         with nogil:
-            status = source.empty_cache(0) if source.is_cached() else Status()
+            status = resources.MemoryResource.empty_caches(context[0])
             if status.ok():
                 status = context.synchronize()
             if status.ok():

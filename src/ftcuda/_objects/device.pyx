@@ -190,10 +190,11 @@ cdef class Device:
 
     @property
     def memory_resource(self):
-        """The resource behind :meth:`allocate`: the device's pool, or plain allocations where there are no pools.
+        """The resource behind :meth:`allocate`: a `CachingMemoryResource` in front of the device's pool, or of plain allocations
+        where there are no pools.
 
-        Another `MemoryResource` may be set, for the device in all threads; ``DeviceMemoryResource(device)`` is the pool again.
-        If the device's own is closed, the next use makes another.
+        Another `MemoryResource` may be set, for the device in all threads: ``DeviceMemoryResource(device)``, say, is the plain
+        pool. If the device's own is closed, the next use makes another.
 
         Thread safety: atomic.
         """

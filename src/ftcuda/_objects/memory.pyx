@@ -334,7 +334,7 @@ cdef class CachingMemoryResource(MemoryResource):
         cdef Status status
         cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
         if upstream is None:
-            upstream = new_default(Device())
+            upstream = uncached(Device())
         if upstream._resource == NULL:
             raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache")
         cdef core.MemoryResource* source = upstream._resource
@@ -400,7 +400,7 @@ def choose_resource(Device device not None, resource):
     RESOURCES[device.device_id] = resource
 
 
-cdef MemoryResource new_default(Device device):
+cdef MemoryResource uncached(Device device):
     """The device's pool, or plain allocations without one."""
     return DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
 
@@ -414,11 +414,11 @@ cdef object allocate_on(Device device, object size, object stream):
 
 
 cpdef MemoryResource default_resource(Device device):
-    """The resource that `Device.allocate` takes: what was set, else the device's own."""
+    """The resource that `Device.allocate` takes: what was set, else a cache of the device's own."""
     cdef int ordinal = device._device.ordinal()
     cdef MemoryResource found = RESOURCES.get(ordinal)
     if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
-        found = new_default(device)
+        found = CachingMemoryResource(uncached(device))
         found._is_device_own = True
         make_immortal(found)  # every thread allocates from it
         RESOURCES[ordinal] = found

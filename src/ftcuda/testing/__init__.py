@@ -2,6 +2,7 @@
 
 from ftcuda.testing.schedule import DeadlockError, Schedule
 from ftcuda.testing.sequencer import Sequencer
+from ftcuda.testing.settling import settle
 from ftcuda.testing.together import together
 
-__all__ = ["DeadlockError", "Schedule", "Sequencer", "together"]
+__all__ = ["DeadlockError", "Schedule", "Sequencer", "settle", "together"]

@@ -7,6 +7,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 
 from ftcuda.testing import simulation
+from ftcuda.testing.settling import empty_caches
 
 KINDS = ("random", "pct")
 SESSIONS = itertools.count()
@@ -62,7 +63,8 @@ class Schedule:
         return replace(self, seed=seed)
 
     def begin(self, threads: int) -> None:
-        """Prepares a session: waits until nothing runs on the simulated device."""
+        """Prepares a session that does not depend on what was before: empties the caches, waits until nothing runs."""
+        empty_caches()
         simulation.schedule_begin(KINDS.index(self.kind), self.depth, self.seed % 2**64, threads)
 
     def wait(self) -> None:

@@ -41,5 +41,6 @@ cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Status cached(MemoryResource& upstream, size_t limit, Ref[MemoryResource]& resource) except +
         bool is_cached()
-        Status empty_cache(size_t bytes_to_keep) except +
+        @staticmethod
+        Status empty_caches(Context& context) except +
         CacheFigures cache_figures()

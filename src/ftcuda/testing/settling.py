@@ -1,0 +1,27 @@
+"""Between two rounds of a test: nothing runs, and nothing is kept that nobody uses."""
+
+import gc
+from contextlib import suppress
+
+from ftcuda import Device
+
+
+def empty_caches() -> None:
+    """Gives back the memory that ftcuda keeps for the next allocation or copy on each device. Thread safety: shared."""
+    for device in Device.get_all_devices():
+        with suppress(NotImplementedError):  # one written in Python may keep what it likes
+            device.memory_resource.trim()
+        device.trim_staging()
+
+
+def settle() -> None:
+    """Collects garbage, empties the caches and waits for all devices, so that live handles may be compared.
+
+    Warns of what went wrong in destructors, as `Device.sync` does.
+
+    Thread safety: shared.
+    """
+    gc.collect()
+    empty_caches()
+    for device in Device.get_all_devices():
+        device.sync()
