@@ -17,3 +17,4 @@ else
 fi
 ci/benchmark.sh
 "$python" -m benchmarks.fragmentation
+"$python" -m benchmarks.contention

@@ -28,6 +28,8 @@ class Environment:
         self.append = self.code.get_kernel("append")
         self.triple = self.code.get_kernel("triple")
         self.one = ftcuda.LaunchConfig(grid=1, block=1)
+        self.immortal = ftcuda.LaunchConfig(grid=1, block=2)
+        ftcuda.make_immortal(self.immortal)  # by the thread that made it
         self.large_shared = ftcuda.LaunchConfig(grid=1, block=1, shmem_size=64 * 1024)
         self.stream = self.device.create_stream()
         self.other_stream = self.device.create_stream()

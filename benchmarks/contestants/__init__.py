@@ -11,15 +11,14 @@ BURST = 500  # calls between two synchronisations
 WIDTHS = (64, 512, 512, 10)  # of the worker's perceptron
 
 
-def bursts(synchronise, call, *arguments):
-    """Returns a loop over ``call(*arguments)``."""
+def bursts(synchronise, repeat):
+    """Returns a loop over what ``repeat(count)`` calls so often, as a program would write it."""
 
     def loop(count):
         done = 0
         while done < count:
             part = min(BURST, count - done)
-            for _ in range(part):
-                call(*arguments)
+            repeat(part)
             synchronise()
             done += part
 

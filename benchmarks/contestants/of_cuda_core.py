@@ -36,17 +36,33 @@ class Contestant:
         return device.create_stream()
 
     def launch(self, index):
-        stream = self._stream()
-        arguments = (np.int32(0), np.float32(2), self.x, self.x)
-        return bursts(stream.sync, launch, stream, self.one, self.nothing, *arguments)
+        stream, one, nothing, x = self._stream(), self.one, self.nothing, self.x
+        n, a = np.int32(0), np.float32(2)
+
+        def repeat(count):
+            for _ in range(count):
+                launch(stream, one, nothing, n, a, x, x)
+
+        return bursts(stream.sync, repeat)
 
     def allocate(self, index):
-        stream, allocate = self._stream(), self.device.allocate
-        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close(stream))
+        stream, device = self._stream(), self.device
+
+        def repeat(count):
+            for _ in range(count):
+                device.allocate(65536, stream=stream).close(stream)
+
+        return bursts(stream.sync, repeat)
 
     def record(self, index):
         stream = self._stream()
-        return bursts(stream.sync, stream.record, stream.record())
+        event = stream.record()
+
+        def repeat(count):
+            for _ in range(count):
+                stream.record(event)
+
+        return bursts(stream.sync, repeat)
 
     def worker(self, index):
         stream = self._stream()

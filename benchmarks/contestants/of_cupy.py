@@ -32,15 +32,32 @@ class Contestant:
         return stream
 
     def launch(self, index):
-        arguments = (np.int32(0), np.float32(2), self.x, self.x)
-        return bursts(self._stream().synchronize, self.nothing, (1,), (1,), arguments)
+        stream, nothing, x = self._stream(), self.nothing, self.x
+        n, a = np.int32(0), np.float32(2)
+
+        def repeat(count):
+            for _ in range(count):
+                nothing((1,), (1,), (n, a, x, x))
+
+        return bursts(stream.synchronize, repeat)
 
     def allocate(self, index):
-        return bursts(self._stream().synchronize, cupy.cuda.alloc, 65536)
+        stream, allocate = self._stream(), cupy.cuda.alloc
+
+        def repeat(count):
+            for _ in range(count):
+                allocate(65536)
+
+        return bursts(stream.synchronize, repeat)
 
     def record(self, index):
         stream, event = self._stream(), cupy.cuda.Event(disable_timing=True)
-        return bursts(stream.synchronize, event.record, stream)
+
+        def repeat(count):
+            for _ in range(count):
+                event.record(stream)
+
+        return bursts(stream.synchronize, repeat)
 
     def worker(self, index):
         stream = self._stream()

@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import ftcuda
 from benchmarks.contestants import WIDTHS, bursts, timed
-from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
 
 
 class Contestant:
@@ -24,6 +24,7 @@ class Contestant:
             (self._zeros(4 * inputs * outputs, stream), self._zeros(4 * outputs, stream))
             for inputs, outputs in pairwise(WIDTHS)
         ]
+        make_immortal(self.device, self.device.memory_resource.upstream, self.one, self.nothing, self.x, self.bound)
         stream.sync()
 
     def _zeros(self, size, stream):
@@ -32,12 +33,22 @@ class Contestant:
         return buffer
 
     def launch(self, index):
-        stream = self.device.create_stream()
-        return bursts(stream.sync, ftcuda.launch, stream, self.one, self.nothing, 0, 2.0, self.x, self.x)
+        stream, one, nothing, x = self.device.create_stream(), self.one, self.nothing, self.x
+
+        def repeat(count):
+            for _ in range(count):
+                launch(stream, one, nothing, 0, 2.0, x, x)
+
+        return bursts(stream.sync, repeat)
 
     def bound_launch(self, index):
-        stream = self.device.create_stream()
-        return bursts(stream.sync, self.bound.launch, stream)
+        stream, launch = self.device.create_stream(), self.bound.launch
+
+        def repeat(count):
+            for _ in range(count):
+                launch(stream)
+
+        return bursts(stream.sync, repeat)
 
     def allocate(self, index):
         return self._allocations(self.device)
@@ -46,28 +57,54 @@ class Contestant:
         return self._allocations(self.device.memory_resource.upstream)
 
     def _allocations(self, source):
-        stream, allocate = self.device.create_stream(), source.allocate
-        return bursts(stream.sync, lambda: allocate(65536, stream=stream).close())
+        stream = self.device.create_stream()
+
+        def repeat(count):
+            for _ in range(count):
+                source.allocate(65536, stream=stream).close()
+
+        return bursts(stream.sync, repeat)
 
     def record(self, index):
         stream = self.device.create_stream()
-        return bursts(stream.sync, stream.record, stream.record())
+        event = stream.record()
+
+        def repeat(count):
+            for _ in range(count):
+                stream.record(event)
+
+        return bursts(stream.sync, repeat)
 
     def is_done(self, index):
         stream = self.device.create_stream()
         event = stream.record()
         stream.sync()
-        return bursts(stream.sync, lambda: event.is_done)
+
+        def repeat(count):
+            for _ in range(count):
+                _ = event.is_done
+
+        return bursts(stream.sync, repeat)
 
     def wait(self, index):
         stream = self.device.create_stream()
         event = stream.record()
-        return bursts(stream.sync, stream.wait, event)
+
+        def repeat(count):
+            for _ in range(count):
+                stream.wait(event)
+
+        return bursts(stream.sync, repeat)
 
     def _copy(self, size):
         stream, source = self.device.create_stream(), self.pinned.allocate(size)
         target = self._zeros(size, stream)
-        return bursts(stream.sync, lambda: target.copy_from(source, stream=stream))
+
+        def repeat(count):
+            for _ in range(count):
+                target.copy_from(source, stream=stream)
+
+        return bursts(stream.sync, repeat)
 
     def copy_256_b(self, index):
         return self._copy(256)
@@ -89,8 +126,8 @@ class Contestant:
 
         def request():
             activations[0].copy_from(source, stream=stream)
-            for launch in launches:
-                launch(stream)
+            for dense in launches:
+                dense(stream)
             activations[-1].copy_to(target, stream=stream)
             stream.sync()
 

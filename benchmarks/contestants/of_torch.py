@@ -23,11 +23,21 @@ class Contestant:
 
     def allocate(self, index):
         stream = self._stream()
-        return bursts(stream.synchronize, lambda: torch.empty(65536, dtype=torch.uint8, device="cuda"))
+
+        def repeat(count):
+            for _ in range(count):
+                torch.empty(65536, dtype=torch.uint8, device="cuda")
+
+        return bursts(stream.synchronize, repeat)
 
     def record(self, index):
         stream, event = self._stream(), torch.cuda.Event()
-        return bursts(stream.synchronize, event.record, stream)
+
+        def repeat(count):
+            for _ in range(count):
+                event.record(stream)
+
+        return bursts(stream.synchronize, repeat)
 
     def worker(self, index):
         stream = self._stream()

@@ -10,6 +10,7 @@ from ftcuda._objects.device import Device, driver_info
 from ftcuda._objects.event import Event
 from ftcuda._objects.external import ExternalMemoryResource
 from ftcuda._objects.host_device import HostDeviceBuffer
+from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.kernel import Kernel
 from ftcuda._objects.launch import LaunchConfig, launch
 from ftcuda._objects.memory import (
@@ -106,5 +107,6 @@ __all__ = [
     "driver_info",
     "get_include",
     "launch",
+    "make_immortal",
     "nvrtc_version",
 ]

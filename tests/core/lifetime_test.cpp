@@ -1,7 +1,7 @@
 // Leases under fire: many threads enter, leave and close one word; exactly one of them destroys, after everybody left.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/lifetime.hpp"
+#include "../../src/ftcuda/_core/spread_lifetime.hpp"
 
 #include <array>
 #include <thread>
@@ -50,6 +50,51 @@ void race() {
             handle.prepared = true;
             handle.close();
         });
+        for (std::thread& thread : threads) thread.join();
+        CHECK(handle.destroyed == 1);
+        CHECK(handle.lifetime.is_closing());
+        CHECK(!handle.use(0));
+        CHECK(handle.destroyed == 1);
+    }
+}
+
+// The same for a lifetime that is spread before, amid or after that, with two closers.
+struct SpreadHandle {
+    ftcuda::core::SpreadLifetime lifetime;
+    std::array<int, users> written{};  // plain: by each user, inside its lease
+    int destroyed = 0;                 // plain: by the destroyer
+
+    void destroy() {
+        for (const int count : written) CHECK(count >= 0);
+        ++destroyed;
+    }
+    bool use(int user) {
+        bool is_last = false;
+        const bool inside = lifetime.enter(is_last);
+        if (inside) ++written[static_cast<std::size_t>(user)];
+        if (inside ? lifetime.leave() : is_last) destroy();
+        return inside;
+    }
+    void close() {
+        bool done = false;
+        if (lifetime.close_unless_inner(done)) destroy();
+        CHECK(done);
+    }
+};
+
+void race_while_spreading() {
+    for (int round = 0; round < 2000; ++round) {
+        SpreadHandle handle;
+        if (round % 3 == 0) CHECK(handle.lifetime.spread());
+        std::vector<std::thread> threads;
+        for (int user = 0; user < users; ++user) {
+            threads.emplace_back([&handle, user] {
+                while (handle.use(user)) {
+                }
+            });
+        }
+        if (round % 3 == 1) threads.emplace_back([&] { CHECK(handle.lifetime.spread()); });
+        for (int closer = 0; closer < 2; ++closer) threads.emplace_back([&] { handle.close(); });
         for (std::thread& thread : threads) thread.join();
         CHECK(handle.destroyed == 1);
         CHECK(handle.lifetime.is_closing());
@@ -123,6 +168,7 @@ void exclusive_bit() {
 
 int main() {
     race();
+    race_while_spreading();
     many_closers();
     owners();
     inner_leases();

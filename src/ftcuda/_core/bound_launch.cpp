@@ -1,16 +1,12 @@
 #include "bound_launch.hpp"
 
+#include "threads.hpp"
+
 #include <cstring>
 
 namespace ftcuda::core {
 
 namespace {
-
-std::size_t number_of_this_thread() noexcept {
-    static std::atomic<std::size_t> next{0};  // relaxed: it only spreads the threads
-    thread_local const std::size_t mine = next.fetch_add(1, std::memory_order_relaxed);
-    return mine;
-}
 
 static_assert(Device::limit <= 64);
 

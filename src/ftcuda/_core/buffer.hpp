@@ -2,8 +2,8 @@
 #pragma once
 
 #include "account.hpp"
-#include "lifetime.hpp"
 #include "memory.hpp"
+#include "spread_lifetime.hpp"
 #include "uses.hpp"
 
 namespace ftcuda::core {
@@ -31,9 +31,14 @@ public:
     Status close(Stream* stream);
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
-    bool enter() noexcept { return lifetime_.enter() == 0; }
+    bool enter() noexcept {
+        bool is_last = false;
+        const bool inside = lifetime_.enter(is_last);
+        if (is_last) destroy();
+        return inside;
+    }
     void leave() noexcept {
-        if (Lifetime::last(lifetime_.leave())) destroy();
+        if (lifetime_.leave()) destroy();
     }
 
     // Around a submission to `stream` that touches the buffer; the caller holds the submission.
@@ -48,10 +53,8 @@ public:
     }
 
     // Views of host-accessible memory, which forbid close().
-    bool enter_view() noexcept { return lifetime_.enter(Lifetime::inner) == 0; }
-    void leave_view() noexcept {
-        if (Lifetime::last(lifetime_.leave(Lifetime::inner), Lifetime::inner)) destroy();
-    }
+    bool enter_view() noexcept { return lifetime_.enter_inner(); }
+    void leave_view() noexcept { lifetime_.leave_inner(); }
 
     // Counts the buffer in `account`, which has been charged with it, until it is freed.
     Status charge_to(Account& account);
@@ -98,9 +101,9 @@ private:
     bool held_ = false;
     void* lender_ = nullptr;
 
-    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it.
+    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it, unless it is spread.
     [[maybe_unused]] LineBetween before_lifetime_;
-    Lifetime lifetime_;
+    SpreadLifetime lifetime_;
     [[maybe_unused]] LineBetween after_lifetime_;
     Uses uses_;
     // The id of the stream of the first close(stream). Relaxed: read only by the one who destroys.

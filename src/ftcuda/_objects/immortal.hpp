@@ -5,19 +5,24 @@
 
 namespace ftcuda::objects {
 
-// Makes `object` live as long as the process. The caller has the only reference so far. On builds with the GIL, where counts
-// are not shared between threads that run, and where the interpreter offers no way, it is left as it is.
-inline void make_immortal(PyObject* object) {
-#ifdef Py_GIL_DISABLED
-#if PY_VERSION_HEX >= 0x030e0000
-    PyUnstable_Object_EnableDeferredRefcount(object);
-#else
-    // There is no public call in 3.13. The collector need not see it.
-    if (PyObject_IS_GC(object) && PyObject_GC_IsTracked(object)) PyObject_GC_UnTrack(object);
-    Py_SET_REFCNT(object, static_cast<Py_ssize_t>(_Py_IMMORTAL_REFCNT_LOCAL) + 1);
-#endif
-#else
+// Makes `object` live as long as the process: at any time, while others use it, but only by the thread that made it, whose count
+// is written without a lock. False for others. On builds with the GIL, where counts are not shared between threads that run, it is
+// left as it is; from 3.14 on its count is deferred, and the garbage collector frees it.
+inline bool make_immortal(PyObject* object) {
+#ifndef Py_GIL_DISABLED
     static_cast<void>(object);
+    return true;
+#elif PY_VERSION_HEX >= 0x030e0000
+    PyUnstable_Object_EnableDeferredRefcount(object);
+    return true;
+#else
+    // There is no public call in 3.13. Whoever is amid counting now sees the object without an owner afterwards, counts it with
+    // the others' references, and returns.
+    if (_Py_IsImmortal(object)) return true;
+    if (!_Py_IsOwnedByCurrentThread(object)) return false;
+    _Py_atomic_store_uint32_relaxed(&object->ob_ref_local, _Py_IMMORTAL_REFCNT_LOCAL);
+    _Py_atomic_store_uintptr_relaxed(&object->ob_tid, _Py_UNOWNED_TID);
+    return true;
 #endif
 }
 

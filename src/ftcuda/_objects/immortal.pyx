@@ -1,0 +1,52 @@
+"""Objects to which nobody counts references."""
+
+from ftcuda._objects.bound_launch import BoundLaunch
+from ftcuda._objects.buffer import Buffer
+from ftcuda._objects.device import Device
+from ftcuda._objects.event import Event
+from ftcuda._objects.kernel import Kernel
+from ftcuda._objects.launch import LaunchConfig
+from ftcuda._objects.memory import MemoryResource
+from ftcuda._objects.program import ObjectCode
+from ftcuda._objects.stream import Stream
+from ftcuda._objects.tensor_map import TensorMapDescriptor
+from ftcuda._objects.view import StridedMemoryView
+
+cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+    bint become_immortal "ftcuda::objects::make_immortal"(object wanted)
+
+KINDS = (BoundLaunch, Buffer, Device, Event, Kernel, LaunchConfig, MemoryResource, ObjectCode, Stream, StridedMemoryView,
+         TensorMapDescriptor)
+
+
+def make_immortal(*objects):
+    """Keeps objects of ftcuda for as long as the process runs, and ends the counting of references to them.
+
+    Without the GIL every use of an object in a thread that did not make it writes its reference count, so that threads which
+    share kernels, configurations and weights wait for each other's writes in every call. Not of immortal objects: for what
+    lives long and is used by many threads in a loop.
+
+    Buffers and streams may still be closed, and give their memory back then. On 3.13 the Python objects are never freed; from
+    3.14 on the garbage collector frees them. With the GIL there is nothing to gain, and nothing is done.
+
+    Parameters
+    ----------
+    *objects
+        Devices, streams, events, buffers, views, tensor maps, memory resources, object code, kernels, configurations and bound
+        launches.
+
+    Thread safety: atomic; only the thread that made an object may make it immortal, while others use it or before.
+
+    Raises
+    ------
+    TypeError
+        For other objects.
+    RuntimeError
+        In another thread than the one that made the object. Objects before it in `objects` are immortal then.
+    """
+    for each in objects:
+        if not isinstance(each, KINDS):
+            raise TypeError(f"cannot make {each!r} immortal: it is not an object of ftcuda that threads share")
+    for each in objects:
+        if not become_immortal(each):
+            raise RuntimeError(f"cannot make {each!r} immortal: only the thread that made it may")

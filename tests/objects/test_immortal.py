@@ -1,0 +1,92 @@
+"""Objects to which nobody counts references."""
+
+import sys
+import sysconfig
+import threading
+
+import pytest
+
+from ftcuda import LaunchConfig, launch, make_immortal
+from ftcuda.testing import together
+
+counted = pytest.mark.skipif(
+    not sysconfig.get_config_var("Py_GIL_DISABLED") or sys.version_info >= (3, 14),
+    reason="only CPython 3.13 without the GIL makes objects immortal",
+)
+
+
+@counted
+def test_nobody_counts_references(code):
+    config, kernel = LaunchConfig(grid=1, block=1), code.get_kernel("increment")
+    make_immortal(config, kernel)
+    make_immortal(config)
+    before = sys.getrefcount(config), sys.getrefcount(kernel)
+    more = [config, kernel] * 100
+    assert (sys.getrefcount(config), sys.getrefcount(kernel)) == before
+    del more
+
+
+@counted
+def test_only_the_maker_may():
+    """Another thread would write the count that the maker writes without a lock. Sabotage: without the check it does."""
+    config = LaunchConfig(grid=1, block=1)
+
+    def elsewhere(index):
+        with pytest.raises(RuntimeError, match="only the thread that made it"):
+            make_immortal(config)
+
+    together(2, elsewhere)
+    make_immortal(config)
+    together(2, lambda index: make_immortal(config))  # it is already
+
+
+def test_while_others_use_it(code, device, stream):
+    """Counts that others are amid do not matter. The maker goes on counting as well."""
+    counter = device.allocate(4, stream=stream)
+    counter.fill(0, stream=stream)
+    stream.sync()
+    for _ in range(20):
+        config, kernel = LaunchConfig(grid=1, block=1), code.get_kernel("increment")
+        go = threading.Barrier(4)
+
+        def race(index, config=config, kernel=kernel, go=go):
+            mine = device.create_stream()
+            go.wait(60)
+            for _ in range(20):
+                launch(mine, config, kernel, counter)
+            mine.sync()
+            mine.close()
+
+        threads = [threading.Thread(target=race, args=(index,)) for index in range(3)]
+        for thread in threads:
+            thread.start()
+        go.wait(60)
+        make_immortal(config, kernel)
+        for thread in threads:
+            thread.join(60)
+        del config, kernel
+    device.sync()
+    counter.close()
+
+
+def test_immortal_buffers_are_closed(run_python):
+    program = (
+        "import ftcuda, gc\n"
+        "device = ftcuda.Device()\n"
+        "stream = device.create_stream()\n"
+        "buffer = device.allocate(64, stream=stream)\n"
+        "ftcuda.make_immortal(buffer, stream, device)\n"
+        "buffer.close()\n"
+        "assert device.memory_resource.statistics.in_use_count == 0\n"
+        "del buffer\n"
+        "gc.collect()\n"
+        "stream.close()\n"
+        "print('done')\n"
+    )
+    assert run_python(program).split() == ["done"]
+
+
+@pytest.mark.parametrize("wrong", [None, 3, "kernel", LaunchConfig, object()])
+def test_only_objects_of_ftcuda(wrong):
+    with pytest.raises(TypeError, match="not an object of ftcuda"):
+        make_immortal(LaunchConfig(grid=1, block=1), wrong)
