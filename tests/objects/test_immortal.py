@@ -45,27 +45,25 @@ def test_while_others_use_it(code, device, stream):
     counter = device.allocate(4, stream=stream)
     counter.fill(0, stream=stream)
     stream.sync()
-    for _ in range(20):
-        config, kernel = LaunchConfig(grid=1, block=1), code.get_kernel("increment")
-        go = threading.Barrier(4)
+    made, done = threading.Barrier(4), threading.Barrier(4)
+    shared = {}
 
-        def race(index, config=config, kernel=kernel, go=go):
-            mine = device.create_stream()
-            go.wait(60)
+    def race(index):
+        mine = device.create_stream()
+        for _ in range(20):
+            if index == 0:
+                shared["these"] = LaunchConfig(grid=1, block=1), code.get_kernel("increment")
+            made.wait(60)
+            config, kernel = shared["these"]
+            if index == 0:
+                make_immortal(config, kernel)
             for _ in range(20):
                 launch(mine, config, kernel, counter)
-            mine.sync()
-            mine.close()
+            done.wait(60)
+        mine.sync()
+        mine.close()
 
-        threads = [threading.Thread(target=race, args=(index,)) for index in range(3)]
-        for thread in threads:
-            thread.start()
-        go.wait(60)
-        make_immortal(config, kernel)
-        for thread in threads:
-            thread.join(60)
-        del config, kernel
-    device.sync()
+    together(4, race)
     counter.close()
 
 

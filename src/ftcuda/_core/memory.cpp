@@ -13,7 +13,8 @@ using namespace abi;
 
 namespace {
 
-// Caches that are not destroyed. Never destroyed itself: memory may be freed while the process ends.
+// Caches that are not destroyed yet: who destroys one holds a reference to it. Never destroyed itself: memory may be freed while
+// the process ends.
 struct Caches {
     Mutex mutex{Rank::caches};
     std::vector<MemoryResource*> all GUARDED_BY(mutex);
@@ -76,9 +77,11 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
     resource = Ref<MemoryResource>::adopt(new MemoryResource(*upstream.context_, upstream.kind_, upstream.cu_pool_, false));
     resource->upstream_ = Ref<MemoryResource>(upstream);
     resource->cache_ = std::make_unique<Cache>(*upstream.context_, limit);
+    {
+        const Lock lock(caches().mutex);
+        caches().all.push_back(resource.get());
+    }
     lease.detach();  // the cache's until it is destroyed
-    const Lock lock(caches().mutex);
-    caches().all.push_back(resource.get());
     return {};
 }
 
@@ -211,18 +214,17 @@ Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
 }
 
 Status MemoryResource::empty_caches(Context& context) {
-    std::vector<Ref<MemoryResource>> leased;
+    std::vector<Ref<MemoryResource>> found;
     {
         const Lock lock(caches().mutex);
-        leased.reserve(caches().all.size());
         for (MemoryResource* const each : caches().all) {
-            if (each->context_ == &context && each->enter()) leased.emplace_back(*each);
+            if (each->context_ == &context) found.emplace_back(*each);
         }
     }
     Status first;
-    for (const Ref<MemoryResource>& each : leased) {
-        const Status status = each->empty_cache(0);
-        each->leave();
+    for (const Ref<MemoryResource>& each : found) {
+        const Lease<MemoryResource> lease(*each);
+        const Status status = lease ? each->empty_cache(0) : Status();
         if (first.ok()) first = status;
     }
     return first;
