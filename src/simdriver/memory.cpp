@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::uint64_t granularity = 512;        // as cuMemAlloc aligns
 constexpr std::uint64_t filled = 16 << 20;        // garbage is written to this much of an allocation
+constexpr std::uint64_t resident = 256 << 10;     // the pages of larger ones go back to the system when they are freed
 constexpr int fresh = 0xa5;
 constexpr int freed = 0xdd;
 
@@ -168,8 +169,11 @@ void release(Allocation& allocation) {
     if (allocation.pending != 0) violation("memory freed before the last work that uses it was done");
     if (allocation.pool) allocation.pool->used -= allocation.size;
     if (allocation.kind == Kind::device) {
-        std::memset(allocation.bytes, freed, std::min(allocation.size, filled));
-        if (allocation.size > filled) arena(allocation.device).drop(allocation.begin, allocation.size);
+        if (allocation.size <= resident) {
+            std::memset(allocation.bytes, freed, allocation.size);
+        } else {
+            arena(allocation.device).drop(allocation.begin, allocation.size);
+        }
         arena(allocation.device).give(allocation.begin, rounded(allocation.size));
         w.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
     } else {
