@@ -15,6 +15,7 @@ namespace {
 
 // Makes what `stream` does from now on wait for the work behind `use`.
 Status order_after(const Use& use, CUstream stream) noexcept {
+    const reclaim::RelaxedCapture relaxed;
     Context& context = use.stream->context();
     if (use.event != nullptr) return context.observe(cu.cuStreamWaitEvent(stream, use.event, 0));
     const ContextScope scope(context);
@@ -50,7 +51,6 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
     }
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
     MemoryResource::Allocation allocation;
     if (stream == nullptr) {
         const Status status = resource.allocate(bytes, nullptr, allocation);
@@ -161,6 +161,7 @@ Status Buffer::order_free(Stream*& home, CUstream& stream, bool& later) {
 }
 
 Status Buffer::wait_for_uses(bool& later) noexcept {
+    const reclaim::RelaxedCapture relaxed;
     Status status;
     uses_.for_each([&](Use& use) {
         Context& context = use.stream->context();
@@ -183,7 +184,6 @@ void Buffer::destroy() noexcept {
     const bool ours = resource_ && bytes_ != 0;
     if ((ours || held_) && context_->may_destroy()) {
         const ContextScope scope(*context_);
-        const reclaim::RelaxedCapture relaxed;
         const bool ordered = ours && resource_->is_ordered();
         Stream* home = nullptr;
         CUstream stream = nullptr;

@@ -154,6 +154,7 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
 }
 
 Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
+    const reclaim::RelaxedCapture relaxed;
     if (is_pool()) return context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream));
     switch (kind_) {
     case MemoryKind::device:
@@ -199,6 +200,7 @@ void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes)
 }
 
 Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexcept {
+    const reclaim::RelaxedCapture relaxed;
     if (is_pool()) return context_->observe(cu.cuMemFreeAsync(pointer, stream));
     if (const Status status = context_->observe(cu.cuStreamSynchronize(stream)); !status.ok()) return status;
     return free_now(pointer);
@@ -207,7 +209,6 @@ Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexc
 Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
     std::vector<Cache::Leaving> leaving;
     cache_->empty(bytes_to_keep, leaving);
     return let_go(leaving);
@@ -231,6 +232,7 @@ Status MemoryResource::empty_caches(Context& context) {
 }
 
 Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
+    const reclaim::RelaxedCapture relaxed;
     Status first;
     for (Cache::Leaving& each : leaving) {
         CUstream stream = nullptr;
@@ -255,6 +257,7 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
 }
 
 Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
+    const reclaim::RelaxedCapture relaxed;
     if (kind_ == MemoryKind::pinned) {
         return context_->observe(cu.cuMemFreeHost(reinterpret_cast<void*>(static_cast<std::uintptr_t>(pointer))));
     }
