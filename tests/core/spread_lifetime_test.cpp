@@ -62,6 +62,9 @@ struct Scene {
         if (lifetime.close_unless_inner(done)) destroy();
         CHECK(done);
     }
+    void close_at_once() {
+        if (lifetime.close()) destroy();
+    }
     void destroy() {
         CHECK(inside == 0);
         ++destroyed;
@@ -89,7 +92,10 @@ void every_interleaving_of_two() {
     const Calls close = [](Scene& scene) { scene.close(); };
     const Calls close_and_use = [](Scene& scene) { scene.close(); scene.use(); };
     const Calls spread_and_close = [](Scene& scene) { CHECK(scene.lifetime.spread()); scene.use(); scene.close(); };
+    const Calls close_at_once = [](Scene& scene) { scene.close_at_once(); };
     for (const bool spread : {false, true}) {
+        interleave(use, close_at_once, spread);
+        interleave(close_at_once, close_and_use, spread);
         interleave(use, close, spread);
         interleave(use, close_and_use, spread);
         interleave(use, spread_and_close, spread);

@@ -8,7 +8,7 @@
 
 #include "cache.hpp"
 #include "context.hpp"
-#include "lifetime.hpp"
+#include "spread_lifetime.hpp"
 
 namespace ftcuda::core {
 
@@ -37,9 +37,24 @@ public:
         if (lifetime_.close()) destroy();
     }
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
-    bool enter() noexcept { return lifetime_.enter() == 0; }
+    bool enter() noexcept {
+        bool is_last = false;
+        const bool inside = lifetime_.enter(is_last);
+        if (is_last) destroy();
+        return inside;
+    }
     void leave() noexcept {
-        if (Lifetime::last(lifetime_.leave())) destroy();
+        if (lifetime_.leave()) destroy();
+    }
+
+    // References to this object, which each buffer holds, are not counted from now on: it lives as long as the process. Before
+    // other threads see it.
+    void keep_forever() noexcept { is_kept_ = true; }
+    void retain() noexcept {
+        if (!is_kept_) Shared::retain();
+    }
+    void release() noexcept {
+        if (!is_kept_) Shared::release();
     }
 
     Status get_attribute(int attribute, std::uint64_t& value) noexcept;
@@ -89,9 +104,12 @@ private:
     const bool owned_;
     Ref<MemoryResource> upstream_;  // with a lease; null unless this is a cache
     std::unique_ptr<Cache> cache_;
+    bool is_kept_ = false;
 
-    // Synchronises itself.
-    Lifetime lifetime_;
+    // Synchronises itself. On a line of its own: every allocation and free writes it, unless it is spread.
+    [[maybe_unused]] LineBetween before_lifetime_;
+    SpreadLifetime lifetime_;
+    [[maybe_unused]] LineBetween after_lifetime_;
 };
 
 }  // namespace ftcuda::core

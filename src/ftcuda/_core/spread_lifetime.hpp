@@ -1,4 +1,5 @@
-// Leases on a handle that many threads use at once, such as a buffer of weights: counted apart once threads have met.
+// Leases on a handle that many threads use at once, such as a buffer of weights or what all allocate from: counted apart once
+// threads have met.
 //
 // The word is that of a Lifetime (lifetime.hpp), and at first it counts. Threads that meet there send each other its cache line
 // with each lease, so that after some meetings they count in cells instead, each on a line of its own for some of the threads. The
@@ -76,6 +77,13 @@ public:
             done = (seen & Lifetime::inner_leases) == 0;
             if (!done) return false;
         } while (!word_.compare_exchange_weak(seen, seen | Lifetime::closing));
+        return last();
+    }
+
+    // True: the caller must destroy.
+    bool close() noexcept {
+        FTCUDA_SCHEDULE_POINT("close");
+        word_.fetch_or(Lifetime::closing);
         return last();
     }
 

@@ -420,7 +420,8 @@ cpdef MemoryResource default_resource(Device device):
     if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
         found = CachingMemoryResource(uncached(device))
         found._is_device_own = True
-        make_immortal(found)  # every thread allocates from it
+        found._resource.keep_forever()  # every thread allocates from it
+        make_immortal(found)
         RESOURCES[ordinal] = found
     return found
 

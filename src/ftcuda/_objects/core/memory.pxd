@@ -35,6 +35,7 @@ cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
         void close()
         bool is_closed()
         void release()
+        void keep_forever()
         Status get_attribute(int attribute, uint64_t& value)
         Status set_attribute(int attribute, uint64_t value)
         Status trim(size_t bytes_to_keep) except +
