@@ -106,9 +106,11 @@ def test_kernels_are_known_by_their_exact_ranges(found, device, streams, code):
     buffer.close()
 
 
-def test_a_free_comes_after_every_use(found, source, streams):
-    """ftcuda's own promise: close() orders the free after the work of all streams."""
+@pytest.mark.parametrize("cached", [True, False])
+def test_a_free_comes_after_every_use(found, device, streams, cached):
+    """ftcuda's own promise: close() orders the free after the work of all streams. Without the cache, of a pool's or plain memory."""
     first, second, _ = streams
+    source = device if cached else device.memory_resource.upstream
 
     def used_elsewhere():
         buffer = source.allocate(64, stream=first)
