@@ -2,11 +2,15 @@
 
 from types import SimpleNamespace
 
+from ftcuda import Buffer
 from stress.hazard import Hazard
 
 
 class ManyClosers(Hazard):
-    """Each handle is destroyed, and once: the simulated driver counts a second time as a violation, a GPU may crash."""
+    """Each handle is destroyed, and once: the simulated driver counts a second time as a violation, a GPU may crash.
+
+    Buffers are closed in one thread's stream or another's, each of which goes when all is closed.
+    """
 
     KINDS = ("stream", "pool", "device_allocation")
 
@@ -18,9 +22,15 @@ class ManyClosers(Hazard):
         return SimpleNamespace(before=before, things=[*things, device.create_event()])
 
     def act(self, state, index, random):
+        own = self.env.device.create_stream()
         for place in random.permutation(len(state.things)):
-            state.things[place].close()
-        return len(state.things)
+            thing = state.things[place]
+            if isinstance(thing, Buffer) and random.integers(2):
+                thing.close(own)
+            else:
+                thing.close()
+        own.close()
+        return len(state.things) + 2
 
     def check(self, state):
         if not all(thing.is_closed for thing in state.things):

@@ -63,7 +63,7 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
     if (!status.ok()) return status;
     make(allocation);
     if (!stream->is_default()) buffer->home_id_ = stream->id();
-    buffer->uses_.add(*stream, stream->id());
+    buffer->uses_.begin(*stream, stream->id());
     if (stream->is_default()) buffer->mark_use(*stream);
     return {};
 }
@@ -77,23 +77,28 @@ Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t byte
 }
 
 Status Buffer::close(Stream* stream) {
-    const Lease<Buffer> lease(*this);  // the last to leave destroys: perhaps this scope, perhaps a launch elsewhere
-    if (!lease) return {};
     if (stream != nullptr) {
-        if (&stream->context() != context_) return Reason::wrong_device;
-        const Submission submission(*stream);
-        if (!submission.status().ok()) return submission.status();
-        uses_.add(*stream, stream->id());
-        if (stream->is_default()) {
-            mark_use(*stream);
-        } else {
-            std::uint64_t none = 0;
-            free_in_.compare_exchange_strong(none, stream->id(), std::memory_order_relaxed);
-        }
+        if (const Status status = free_after(*stream); !status.ok()) return status;
     }
     bool done = false;
-    lifetime_.close_unless_inner(done);
+    if (lifetime_.close_unless_inner(done)) destroy();  // else the last to leave does, perhaps a launch elsewhere
     return done ? Status() : Status(Reason::in_use);
+}
+
+Status Buffer::free_after(Stream& stream) {
+    const Lease<Buffer> lease(*this);
+    if (!lease) return {};
+    if (&stream.context() != context_) return Reason::wrong_device;
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    uses_.add(stream, stream.id());
+    if (stream.is_default()) {
+        mark_use(stream);
+    } else {
+        std::uint64_t none = 0;
+        free_in_.compare_exchange_strong(none, stream.id(), std::memory_order_relaxed);
+    }
+    return {};
 }
 
 Status Buffer::add_use(Stream& stream) noexcept {
@@ -199,9 +204,11 @@ void Buffer::destroy() noexcept {
         reclaim::post(status, "free", "buffer");
     }
     if (lender_ != nullptr) give_back();
-    credit(charges_.exchange(nullptr, std::memory_order_acquire));
-    uses_.clear();  // now, not with the memory of this object: a closed buffer must not keep streams
+    credit(charges_.load(std::memory_order_acquire));
+    // Now, not with the memory of this object: a closed buffer must keep neither streams nor its resource.
+    uses_.clear();
     if (resource_) resource_->leave();
+    resource_ = {};
 }
 
 void Buffer::credit(Charge* latest) noexcept {

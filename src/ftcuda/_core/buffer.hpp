@@ -24,7 +24,6 @@ public:
     abi::CUdeviceptr pointer() const noexcept { return allocation_.pointer; }
     std::size_t size() const noexcept { return bytes_; }
     Context& context() const noexcept { return *context_; }
-    MemoryResource* resource() const noexcept { return resource_.get(); }
 
     // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home stream.
     // Idempotent. `in_use` while a view is exported.
@@ -75,6 +74,8 @@ private:
 
     // With a lease on `resource`.
     static Status allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
+    // The free waits for what was submitted to `stream` so far, and is in its order unless another one was named before.
+    Status free_after(Stream& stream);
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;
@@ -95,11 +96,13 @@ private:
     Context* const context_;
     const MemoryResource::Allocation allocation_;
     const std::size_t bytes_;
-    Ref<MemoryResource> resource_;  // null for memory that somebody else owns
-    std::uint64_t home_id_ = 0;     // 0: no home
+    std::uint64_t home_id_ = 0;  // 0: no home
     bool any_device_ = false;
     bool held_ = false;
     void* lender_ = nullptr;
+
+    // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
+    Ref<MemoryResource> resource_;
 
     // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it, unless it is spread.
     [[maybe_unused]] LineBetween before_lifetime_;
@@ -112,7 +115,7 @@ private:
     std::atomic<bool> unordered_{false};
     // Relaxed: it guards no data.
     std::atomic<bool> announced_{false};
-    // A list, pushed with release while a lease is held; taken with acquire by the one who destroys.
+    // A list, pushed with release while a lease is held; read with acquire by the one who destroys.
     std::atomic<Charge*> charges_{nullptr};
 };
 

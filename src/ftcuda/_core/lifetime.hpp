@@ -44,6 +44,12 @@ public:
         return 0;
     }
 
+    // One more lease, for who is inside: refused by nothing. Relaxed: the caller's own lease ordered what was before.
+    void enter_again() noexcept {
+        FTCUDA_SCHEDULE_POINT("enter again");
+        word_.fetch_add(lease, std::memory_order_relaxed);
+    }
+
     // Gives one `unit` back; the word as it was before. Release: what was done inside happens before the destruction.
     // Acquire: the destroyer sees what the others did inside.
     Word leave(Word unit = lease) noexcept {
@@ -120,10 +126,11 @@ class Shared {
 public:
     void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
-    // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them.
+    // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them. Who finds only its own reference
+    // need not change the count, because nobody else has one to take another from.
     void release() noexcept {
         FTCUDA_SCHEDULE_POINT("release");
-        if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+        if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
     }
 
 protected:

@@ -75,7 +75,7 @@ public:
         Word seen = word_.load(std::memory_order_relaxed);
         do {
             done = (seen & Lifetime::inner_leases) == 0;
-            if (!done) return false;
+            if (!done || (seen & Lifetime::closing) != 0) return false;
         } while (!word_.compare_exchange_weak(seen, seen | Lifetime::closing));
         return last();
     }

@@ -60,7 +60,11 @@ Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
     if (const Status status = device->context(context); !status.ok()) return status;
     if (context->cu_context() != owner) return Reason::not_supported;  // a stream outside the primary context
     Ref<Stream> made = Ref<Stream>::adopt(new Stream(*context, cu_stream, Kind::foreign));
-    if (const Status status = made->read_attributes(); !status.ok()) return status;
+    const Status status = made->read_attributes();
+    if (!status.ok()) {
+        made->close();
+        return status;
+    }
     stream = std::move(made);
     return {};
 }
@@ -106,18 +110,10 @@ void Stream::close() noexcept {
 }
 
 void Stream::destroy() noexcept {
-    if (kind_ != Kind::owned || !context_->may_destroy()) return;
-    const reclaim::RelaxedCapture relaxed;
-    reclaim::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
-}
-
-void Stream::keep() noexcept {
-    retain();
-    lifetime_.enter(Lifetime::lease, 0);  // refused by nothing: the caller is inside, so the handle still exists
-}
-
-void Stream::unkeep() noexcept {
-    leave();
+    if (kind_ == Kind::owned && context_->may_destroy()) {
+        const reclaim::RelaxedCapture relaxed;
+        reclaim::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
+    }
     release();
 }
 

@@ -42,9 +42,9 @@ public:
         if (Lifetime::last(lifetime_.leave())) destroy();
     }
 
-    // Keeps handle and memory beyond the caller's scope; the caller holds a lease or a submission.
-    void keep() noexcept;
-    void unkeep() noexcept;
+    // Keeps the handle, and with it this object, beyond the caller's scope; the caller holds a lease or a submission.
+    void keep() noexcept { lifetime_.enter_again(); }
+    void unkeep() noexcept { leave(); }
 
     Status synchronize() noexcept;
     Status query(bool& done) noexcept;
@@ -66,7 +66,9 @@ private:
     enum class Kind : unsigned char { owned, foreign, default_token };
 
     Stream(Context& context, abi::CUstream cu_stream, Kind kind) noexcept
-        : context_(&context), cu_stream_(cu_stream), kind_(kind) {}
+        : context_(&context), cu_stream_(cu_stream), kind_(kind) {
+        if (!is_default()) retain();  // the handle's, until destroy()
+    }
     ~Stream() override = default;
 
     Status read_attributes() noexcept;

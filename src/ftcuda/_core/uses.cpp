@@ -25,6 +25,13 @@ Uses::~Uses() {
     }
 }
 
+void Uses::begin(Stream& stream, std::uint64_t id) noexcept {
+    Use& use = first_.uses.front();
+    stream.keep();
+    use.stream = &stream;
+    use.stream_id.store(id, std::memory_order_relaxed);
+}
+
 void Uses::add(Stream& stream, std::uint64_t id) {
     if (!has(id)) give(take_new(stream), id);
 }

@@ -35,6 +35,8 @@ public:
     // Lets go of all streams and events. For the one who destroyed the buffer.
     void clear() noexcept;
 
+    // Adds the first stream, while nobody else knows of the set.
+    void begin(Stream& stream, std::uint64_t id) noexcept;
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
     void add(Stream& stream, std::uint64_t id);
 

@@ -45,13 +45,14 @@ cdef class Buffer:
         raise TypeError("buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()")
 
     def __dealloc__(self):
-        if self._buffer != NULL:
+        if self._buffer == NULL:
+            return
+        if not self._buffer.is_closed():
             with nogil:
                 self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
-            if on_free and self._buffer.announce_close():
-                announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
-            with nogil:
-                self._buffer.release()
+        if on_free and self._buffer.announce_close():
+            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
+        self._buffer.release()  # attached: what a closed buffer had of the driver's has gone
 
     @staticmethod
     cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner):

@@ -18,7 +18,6 @@ cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
         uint64_t pointer()
         size_t size()
         Context& context()
-        MemoryResource* resource()
         Status close(Stream* stream) except +
         bool is_closed()
         void release()
