@@ -36,17 +36,21 @@ PEERS = ("cuda_core", "cupy", "torch")
 LIMIT = 300  # seconds for one measurement
 
 
+def run(command: list, environment: dict | None) -> subprocess.CompletedProcess:
+    return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=environment)
+
+
 class Contestant:
     """What runs the cases: a program, and which cases it has."""
 
-    def __init__(self, name: str, command: list, cases: list[str], about: str) -> None:
+    def __init__(self, name: str, command: list, cases: list[str], about: str, environment: dict | None = None) -> None:
         self.name, self.cases, self.about = name, cases, about
-        self._command = command
+        self._command, self._environment = command, environment
 
     def measure(self, case: str, threads: int, calls: int) -> dict | None:
         """Runs one measurement; None where it fails, which is reported."""
         command = [*map(str, self._command), case, str(threads), str(calls)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
+        done = run(command, self._environment)
         if done.returncode == 0:
             return json.loads(done.stdout)
         print(f"{self.name}, {case}, {threads} threads: exit {done.returncode}\n{done.stderr[-500:]}", file=sys.stderr)
@@ -64,16 +68,22 @@ def baseline(folder: Path, image: Path) -> Contestant:
 
 
 def python_contestant(name: str, interpreter: str, image: Path) -> Contestant | None:
-    """A library as another interpreter has it; None if it has not."""
+    """A library as another interpreter has it; None if it has not.
+
+    It runs from bytecode, as an installed program does: what CPython 3.13t compiles in the process itself has constants
+    whose references all threads count.
+    """
     command = [interpreter, "-m", "benchmarks.measure", name, str(image)]
-    asked = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT)
+    environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(image.parent / "bytecode")}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
+    asked = run(command, environment)
     if asked.returncode != 0:
         print(f"without {name}: {asked.stderr.strip().splitlines()[-1]}")
         return None
     about = json.loads(asked.stdout)
     gil = "with the GIL" if about["gil"] else "without the GIL"
     words = f"{name.replace('_', '.')} {about['version']}, CPython {about['python']} {gil}"
-    return Contestant(name, command, about["cases"], words)
+    return Contestant(name, command, about["cases"], words, environment)
 
 
 def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list[int], options) -> list[dict]:

@@ -1,7 +1,8 @@
 """``python -m benchmarks.contention``: what a launch costs more for each thing that its thread shares with others.
 
-Each thread launches into a stream of its own. In the first row it made all else itself too; in each other row one thing
-is the same in all threads. What the driver's own locks cost is in every row.
+Each thread launches into a stream of its own. In the first row it made all else itself too; in each of the others one
+thing is the same in all threads: the maker of the streams, or the number among the arguments. What the driver's own
+locks cost is in every row.
 """
 
 import argparse
@@ -39,6 +40,7 @@ class Sharing:
         make_immortal(self._immortal.config, self._immortal.kernel, self._immortal.buffer)
         self._bound = self._all.kernel.bind(self._all.config, 0, 2.0, self._all.buffer, self._all.buffer)
         self._streams = [Device(0).create_stream() for _ in range(MOST_THREADS)]
+        self._number = float("2")
 
     def nothing(self, index):
         return self._launches(Things(self._code))
@@ -61,39 +63,42 @@ class Sharing:
     def maker_of_streams(self, index):
         return self._launches(Things(self._code), self._streams[index])
 
+    def number(self, index):
+        return self._launches(Things(self._code), number=self._number)
+
     def all(self, index):
-        return self._launches(self._all)
+        return self._launches(self._all, self._streams[index], self._number)
 
     def all_immortal(self, index):
         return self._launches(self._immortal)
 
     def bound_launch(self, index):
-        stream, bound = Device(0).create_stream(), self._bound
+        stream = Device(0).create_stream()
 
-        def repeat(count):
+        def repeat(count, bound, stream):
             for _ in range(count):
                 bound.launch(stream)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, self._bound, stream)
 
     def bound_launch_by_a_method_of_ones_own(self, index):
-        stream, launch = Device(0).create_stream(), self._bound.launch
+        stream = Device(0).create_stream()
 
-        def repeat(count):
+        def repeat(count, launch, stream):
             for _ in range(count):
                 launch(stream)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, self._bound.launch, stream)
 
-    def _launches(self, things, stream=None):
+    def _launches(self, things, stream=None, number=None):
         stream = stream or Device(0).create_stream()
-        config, kernel, buffer = things.config, things.kernel, things.buffer
+        number = number or float("2")
 
-        def repeat(count):
+        def repeat(count, stream, config, kernel, number, buffer):
             for _ in range(count):
-                launch(stream, config, kernel, 0, 2.0, buffer, buffer)
+                launch(stream, config, kernel, 0, number, buffer, buffer)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, things.config, things.kernel, number, things.buffer)
 
 
 def main() -> int:

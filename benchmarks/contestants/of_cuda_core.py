@@ -36,33 +36,32 @@ class Contestant:
         return device.create_stream()
 
     def launch(self, index):
-        stream, one, nothing, x = self._stream(), self.one, self.nothing, self.x
-        n, a = np.int32(0), np.float32(2)
+        stream, n, a = self._stream(), np.int32(0), np.float32(2)
 
-        def repeat(count):
+        def repeat(count, stream, one, nothing, n, a, x):
             for _ in range(count):
                 launch(stream, one, nothing, n, a, x, x)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, self.one, self.nothing, n, a, self.x)
 
     def allocate(self, index):
-        stream, device = self._stream(), self.device
+        stream = self._stream()
 
-        def repeat(count):
+        def repeat(count, device, stream):
             for _ in range(count):
                 device.allocate(65536, stream=stream).close(stream)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, self.device, stream)
 
     def record(self, index):
         stream = self._stream()
         event = stream.record()
 
-        def repeat(count):
+        def repeat(count, stream, event):
             for _ in range(count):
                 stream.record(event)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, event)
 
     def worker(self, index):
         stream = self._stream()
@@ -78,11 +77,11 @@ class Contestant:
             for layer, outputs in enumerate(WIDTHS[1:])
         ]
 
-        def request():
-            source.copy_to(activations[0], stream=stream)
+        def request(stream, source, first, dense, steps, last, target):
+            source.copy_to(first, stream=stream)
             for config, arguments, pair in steps:
-                launch(stream, config, self.dense, *arguments, *pair)
-            activations[-1].copy_to(target, stream=stream)
+                launch(stream, config, dense, *arguments, *pair)
+            last.copy_to(target, stream=stream)
             stream.sync()
 
-        return timed(request)
+        return timed(request, stream, source, activations[0], self.dense, steps, activations[-1], target)

@@ -32,32 +32,31 @@ class Contestant:
         return stream
 
     def launch(self, index):
-        stream, nothing, x = self._stream(), self.nothing, self.x
-        n, a = np.int32(0), np.float32(2)
+        stream, n, a = self._stream(), np.int32(0), np.float32(2)
 
-        def repeat(count):
+        def repeat(count, nothing, n, a, x):
             for _ in range(count):
                 nothing((1,), (1,), (n, a, x, x))
 
-        return bursts(stream.synchronize, repeat)
+        return bursts(stream.synchronize, repeat, self.nothing, n, a, self.x)
 
     def allocate(self, index):
-        stream, allocate = self._stream(), cupy.cuda.alloc
+        stream = self._stream()
 
-        def repeat(count):
+        def repeat(count, allocate):
             for _ in range(count):
                 allocate(65536)
 
-        return bursts(stream.synchronize, repeat)
+        return bursts(stream.synchronize, repeat, cupy.cuda.alloc)
 
     def record(self, index):
         stream, event = self._stream(), cupy.cuda.Event(disable_timing=True)
 
-        def repeat(count):
+        def repeat(count, event, stream):
             for _ in range(count):
                 event.record(stream)
 
-        return bursts(stream.synchronize, repeat)
+        return bursts(stream.synchronize, repeat, event, stream)
 
     def worker(self, index):
         stream = self._stream()
@@ -76,12 +75,12 @@ class Contestant:
             for layer, outputs in enumerate(WIDTHS[1:])
         ]
 
-        def request():
+        def request(stream, source, first, dense, steps, last, target):
             to_device, to_host = runtime.memcpyHostToDevice, runtime.memcpyDeviceToHost
-            runtime.memcpyAsync(activations[0].data.ptr, source.ptr, 4 * WIDTHS[0], to_device, stream.ptr)
+            runtime.memcpyAsync(first.data.ptr, source.ptr, 4 * WIDTHS[0], to_device, stream.ptr)
             for grid, arguments in steps:
-                self.dense(grid, (256,), arguments)
-            runtime.memcpyAsync(target.ptr, activations[-1].data.ptr, 4 * WIDTHS[-1], to_host, stream.ptr)
+                dense(grid, (256,), arguments)
+            runtime.memcpyAsync(target.ptr, last.data.ptr, 4 * WIDTHS[-1], to_host, stream.ptr)
             stream.synchronize()
 
-        return timed(request)
+        return timed(request, stream, source, activations[0], self.dense, steps, activations[-1], target)

@@ -33,22 +33,22 @@ class Contestant:
         return buffer
 
     def launch(self, index):
-        stream, one, nothing, x = self.device.create_stream(), self.one, self.nothing, self.x
+        stream = self.device.create_stream()
 
-        def repeat(count):
+        def repeat(count, stream, one, nothing, x):
             for _ in range(count):
                 launch(stream, one, nothing, 0, 2.0, x, x)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, self.one, self.nothing, self.x)
 
     def bound_launch(self, index):
-        stream, launch = self.device.create_stream(), self.bound.launch
+        stream = self.device.create_stream()
 
-        def repeat(count):
+        def repeat(count, launch, stream):
             for _ in range(count):
                 launch(stream)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, self.bound.launch, stream)
 
     def allocate(self, index):
         return self._allocations(self.device)
@@ -59,52 +59,52 @@ class Contestant:
     def _allocations(self, source):
         stream = self.device.create_stream()
 
-        def repeat(count):
+        def repeat(count, source, stream):
             for _ in range(count):
                 source.allocate(65536, stream=stream).close()
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, source, stream)
 
     def record(self, index):
         stream = self.device.create_stream()
         event = stream.record()
 
-        def repeat(count):
+        def repeat(count, stream, event):
             for _ in range(count):
                 stream.record(event)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, event)
 
     def is_done(self, index):
         stream = self.device.create_stream()
         event = stream.record()
         stream.sync()
 
-        def repeat(count):
+        def repeat(count, event):
             for _ in range(count):
                 _ = event.is_done
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, event)
 
     def wait(self, index):
         stream = self.device.create_stream()
         event = stream.record()
 
-        def repeat(count):
+        def repeat(count, stream, event):
             for _ in range(count):
                 stream.wait(event)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, stream, event)
 
     def _copy(self, size):
-        stream, source = self.device.create_stream(), self.pinned.allocate(size)
+        stream, source = self.device.create_stream(), self.pinned.allocate(65536)
         target = self._zeros(size, stream)
 
-        def repeat(count):
+        def repeat(count, target, source, stream):
             for _ in range(count):
                 target.copy_from(source, stream=stream)
 
-        return bursts(stream.sync, repeat)
+        return bursts(stream.sync, repeat, target, source, stream)
 
     def copy_256_b(self, index):
         return self._copy(256)
@@ -124,11 +124,11 @@ class Contestant:
             for layer, outputs in enumerate(WIDTHS[1:])
         ]
 
-        def request():
-            activations[0].copy_from(source, stream=stream)
+        def request(stream, source, first, launches, last, target):
+            first.copy_from(source, stream=stream)
             for dense in launches:
                 dense(stream)
-            activations[-1].copy_to(target, stream=stream)
+            last.copy_to(target, stream=stream)
             stream.sync()
 
-        return timed(request)
+        return timed(request, stream, source, activations[0], launches, activations[-1], target)

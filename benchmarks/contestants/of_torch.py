@@ -33,19 +33,19 @@ class Contestant:
     def record(self, index):
         stream, event = self._stream(), torch.cuda.Event()
 
-        def repeat(count):
+        def repeat(count, event, stream):
             for _ in range(count):
                 event.record(stream)
 
-        return bursts(stream.synchronize, repeat)
+        return bursts(stream.synchronize, repeat, event, stream)
 
     def worker(self, index):
         stream = self._stream()
         source, target = torch.zeros(1, WIDTHS[0]).pin_memory(), torch.zeros(1, WIDTHS[-1]).pin_memory()
 
         @torch.inference_mode()
-        def request():
-            target.copy_(self.model(source.to("cuda", non_blocking=True)), non_blocking=True)
+        def request(model, source, target, stream):
+            target.copy_(model(source.to("cuda", non_blocking=True)), non_blocking=True)
             stream.synchronize()
 
-        return timed(request)
+        return timed(request, self.model, source, target, stream)
