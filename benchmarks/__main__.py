@@ -67,23 +67,23 @@ def baseline(folder: Path, image: Path) -> Contestant:
     return Contestant("C++", [program, driver_info().path, image], cases, "C++, the driver's functions")
 
 
-def python_contestant(name: str, interpreter: str, image: Path) -> Contestant | None:
-    """A library as another interpreter has it; None if it has not.
+def python_contestant(module: str, interpreter: str, image: Path, name: str = "") -> Contestant | None:
+    """A library as an interpreter has it; None if it has not. `name`: not the library's, its version and the GIL.
 
     It runs from bytecode, as an installed program does: what CPython 3.13t compiles in the process itself has constants
     whose references all threads count.
     """
-    command = [interpreter, "-m", "benchmarks.measure", name, str(image)]
+    command = [interpreter, "-m", "benchmarks.measure", module, str(image)]
     environment = {**os.environ, "PYTHONPYCACHEPREFIX": str(image.parent / "bytecode")}
     environment.pop("PYTHONDONTWRITEBYTECODE", None)
     asked = run(command, environment)
     if asked.returncode != 0:
-        print(f"without {name}: {asked.stderr.strip().splitlines()[-1]}")
+        print(f"without {module}: {asked.stderr.strip().splitlines()[-1]}")
         return None
     about = json.loads(asked.stdout)
-    gil = "with the GIL" if about["gil"] else "without the GIL"
-    words = f"{name.replace('_', '.')} {about['version']}, CPython {about['python']} {gil}"
-    return Contestant(name, command, about["cases"], words, environment)
+    library = f"{module.replace('_', '.')} {about['version']}"
+    words = f"{library}, CPython {about['python']} {'with' if about['gil'] else 'without'} the GIL"
+    return Contestant(name or library + (" GIL" if about["gil"] else ""), command, about["cases"], words, environment)
 
 
 def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list[int], options) -> list[dict]:
@@ -118,7 +118,7 @@ def main() -> int:
     parser.add_argument("--cases", default=",".join(CASES), help="separated by commas")
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="times the calls of each measurement")
-    parser.add_argument("--peers", action="append", default=[], metavar="PYTHON", help="an interpreter that has some")
+    parser.add_argument("--peers", action="append", default=[], metavar="PYTHON", help="that has others, or ftcuda")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "benchmarks")
     parser.add_argument("--commit", default=None, help="where this is no checkout")
     options = parser.parse_args()
@@ -133,11 +133,11 @@ def main() -> int:
     target = "ptx" if info.simulated else "cubin"
     code = Program((HERE / "kernels.cu").read_text(), "c++").compile(target).code
     image.write_bytes(code + b"\0")
-    ours = python_contestant("ftcuda", sys.executable, image)
-    contestants = [baseline(folder, image), ours]
+    contestants = [baseline(folder, image), python_contestant("ftcuda", sys.executable, image, report.OURS)]
     if not info.simulated:
-        for interpreter in [sys.executable, *options.peers]:
-            contestants += filter(None, (python_contestant(name, interpreter, image) for name in PEERS))
+        others = [(module, sys.executable) for module in PEERS]
+        others += [(module, interpreter) for interpreter in options.peers for module in ("ftcuda", *PEERS)]
+        contestants += filter(None, (python_contestant(module, interpreter, image) for module, interpreter in others))
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
     about = {
         "ftcuda": ftcuda.__version__,

@@ -1,19 +1,20 @@
 #!/usr/bin/env bash
-# Packs a free-threaded CPython with ftcuda and what its tests need, for a GPU machine without a network: `ci/pack.sh FILE.tar.xz`.
-# There, unpack it anywhere, set FTCUDA_PYTHON to its python/bin/python3.13t, and FTCUDA_NVRTC where that is not found, and run
+# Packs a CPython with ftcuda and what its tests need, for a GPU machine without a network: `ci/pack.sh FILE.tar.xz [t|gil]`.
+# There, unpack it anywhere, set FTCUDA_PYTHON to the interpreter in its python/bin, and FTCUDA_NVRTC where that is not found, and run
 # ci/gpu.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz}")
-interpreter=$(ci/python.sh t)
+file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz [t|gil]}")
+kind=${2:-t}
+interpreter=$(ci/python.sh "$kind")
 prefix=$("$interpreter" -c 'import sys; print(sys.base_prefix)')
 if [ "$prefix" = /usr ] || [ "$prefix" = /usr/local ]; then
     echo "ci/pack.sh: $interpreter is the system's, which cannot be packed; take it off PATH" >&2
     exit 1
 fi
 site_of() { "$1" -c 'import sysconfig; print(sysconfig.get_path("platlib"))'; }
-environment=$(ci/environment.sh t 13)
+environment=$(ci/environment.sh "$kind" 13)
 
 work=build/pack
 rm -rf "$work"
