@@ -72,8 +72,9 @@ def figure(results: list[Result], curves: list[Curve]):
     axes[0].set(xscale="log", xlabel="operations/s, all threads")
     for axis, curve in zip(axes[1:], curves, strict=True):
         is_bytes = "memory" in curve.name
-        axis.plot(minutes(curve), [value / (1 << 20) if is_bytes else value for value in curve.values], linewidth=0.8)
-        axis.set(ylabel=f"{curve.name}\n[MiB]" if is_bytes else curve.name, ylim=(0, None))
+        values = [value / (1 << 20) if is_bytes else value for value in curve.values]
+        axis.plot(minutes(curve), values, linewidth=0.8)
+        axis.set(ylabel=f"{curve.name}\n[MiB]" if is_bytes else curve.name, ylim=(0, 1.1 * max(*values, 1)))
     if curves:
         axes[-1].set_xlabel("minutes")
     return drawing
