@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Makes or refreshes a virtual environment with ftcuda in it and prints its python: `ci/environment.sh [t|gil] [11|12|13]`.
+# Makes or refreshes a virtual environment with ftcuda in it and prints its python: `ci/environment.sh [KIND] [11|12|13]`,
+# KIND as ci/python.sh has it.
 # It lies in .venv/<kind>-cu<major>. ftcuda is built again only if its sources changed, so that a second run takes a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 kind=${1:-t}
 cuda=${2:-13}
-case $cuda in 11 | 12 | 13) ;; *) echo "usage: ci/environment.sh [t|gil] [11|12|13]" >&2; exit 2 ;; esac
+case $cuda in 11 | 12 | 13) ;; *) echo "usage: ci/environment.sh [t|gil|3.14t|3.14] [11|12|13]" >&2; exit 2 ;; esac
 folder=$PWD/.venv/$kind-cu$cuda
 python=$folder/bin/python
 say() { echo "ci/environment.sh: $*" >&2; }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the wheels of both interpreters and tests each, installed into a clean environment, with each NVRTC and the simulated
+# Builds the wheels of all interpreters and tests each, installed into a clean environment, with each NVRTC and the simulated
 # drivers that ci/matrix.toml lists for it: `ci/matrix.sh [pytest arguments]`. Prints the wheels' tags and sizes, and a table.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -23,8 +23,8 @@ done
 echo "matrix: cibuildwheel builds what ci/matrix.toml says"
 
 declare -A wheels
-for kind in gil t; do
-    python=$(ci/environment.sh $kind 13)
+for kind in $("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix; print(*matrix.MATRIX["tests"]["interpreters"])'); do
+    python=$(ci/environment.sh "$kind" 13)
     rm -rf "$work/wheels/$kind"
     PATH=$(dirname "$python"):$PATH "$python" -m pip -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels/$kind" .
     wheels[$kind]=$(ls "$work/wheels/$kind"/*.whl)

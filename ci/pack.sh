@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# Packs a CPython with ftcuda and what its tests need, for a GPU machine without a network: `ci/pack.sh FILE.tar.xz [t|gil]`.
+# Packs a CPython with ftcuda and what its tests need, for a GPU machine without a network: `ci/pack.sh FILE.tar.xz [KIND]`,
+# KIND as ci/python.sh has it.
 # There, unpack it anywhere, set FTCUDA_PYTHON to the interpreter in its python/bin, and FTCUDA_NVRTC where that is not found, and run
 # ci/gpu.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz [t|gil]}")
+file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz [t|gil|3.14t|3.14]}")
 kind=${2:-t}
 interpreter=$(ci/python.sh "$kind")
 prefix=$("$interpreter" -c 'import sys; print(sys.base_prefix)')

@@ -1,29 +1,32 @@
 #!/usr/bin/env bash
-# Finds or makes a CPython 3.13 and prints its path: `ci/python.sh t` the free-threaded one (default), `ci/python.sh gil` the
-# other, `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built. Looked for on PATH, in the
-# project's cache, with `uv python install`; else built from Debian's source package, which takes three minutes once. Touches
-# nothing outside the cache, except for Debian packages that the build needs.
+# Finds or makes a CPython and prints its path: `ci/python.sh t` the free-threaded 3.13 (default), `ci/python.sh gil` the other 3.13,
+# `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built, `ci/python.sh 3.14t` and `3.14` those of 3.14.
+# Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which takes three
+# minutes once. Touches nothing outside the cache, except for Debian packages that the build needs.
 set -euo pipefail
 
 kind=${1:-t}
+version=3.13
+case $kind in 3.14t) version=3.14 kind=t ;; 3.14) version=3.14 kind=gil ;; esac
 case $kind in
-t) name=python3.13t; free_threaded=1; configure=(--disable-gil) ;;
-gil) name=python3.13; free_threaded=0; configure=() ;;
+t) name=python${version}t; free_threaded=1; configure=(--disable-gil) ;;
+gil) name=python$version; free_threaded=0; configure=() ;;
 tsan) name=python; free_threaded=1; configure=(--disable-gil --with-thread-sanitizer) ;;
-*) echo "usage: ci/python.sh [t|gil|tsan]" >&2; exit 2 ;;
+*) echo "usage: ci/python.sh [t|gil|tsan|3.14t|3.14]" >&2; exit 2 ;;
 esac
+here=$(cd "$(dirname "$0")" && pwd)
 cache=${FTCUDA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ftcuda}
-prefix=$cache/python-3.13-$kind
+prefix=$cache/python-$version-$kind
 program=$prefix/bin/$name
 if [ "$kind" = tsan ]; then program=$prefix/python; fi  # stays in its build tree: installing compiles for minutes
 
 say() { echo "ci/python.sh: $*" >&2; }
 
-# Whether $1 is a CPython 3.13 of the wanted kind with the modules that we need.
+# Whether $1 is a CPython of the wanted version and kind with the modules that we need.
 fits() {
     "$1" -c "
 import sys, sysconfig, ctypes, lzma, sqlite3, ssl, venv, zlib
-assert sys.version_info[:2] == (3, 13) and sys.implementation.name == 'cpython'
+assert '%d.%d' % sys.version_info[:2] == '$version' and sys.implementation.name == 'cpython'
 assert bool(sysconfig.get_config_var('Py_GIL_DISABLED')) == bool($free_threaded)
 " 2>/dev/null
 }
@@ -36,7 +39,7 @@ for candidate in "$(command -v $name || true)" "$program"; do
 done
 
 mkdir -p "$cache"
-exec 9>"$cache/python-3.13-$kind.lock"
+exec 9>"$cache/python-$version-$kind.lock"
 flock 9  # another script may be making the same interpreter
 if [ -x "$program" ] && fits "$program"; then found "$program"; fi
 
@@ -46,24 +49,24 @@ if [ -z "$uv" ] && [ "$kind" != tsan ] && python3 -m venv "$cache/uv" >/dev/null
     uv=$cache/uv/bin/uv
 fi
 if [ -n "$uv" ]; then
-    wanted=3.13; [ "$free_threaded" = 1 ] && wanted=3.13t
+    wanted=$version; [ "$free_threaded" = 1 ] && wanted=${version}t
     say "trying uv python install $wanted"
-    if UV_PYTHON_INSTALL_DIR=$cache/uv-python timeout 300 "$uv" python install --no-bin "$wanted" >"$cache/uv-$kind.log" 2>&1; then
+    if UV_PYTHON_INSTALL_DIR=$cache/uv-python timeout 300 "$uv" python install --no-bin "$wanted" >"$cache/uv-$version-$kind.log" 2>&1; then
         candidate=$(UV_PYTHON_INSTALL_DIR=$cache/uv-python "$uv" python find "$wanted" 2>/dev/null || true)
         if [ -n "$candidate" ] && fits "$candidate"; then found "$candidate"; fi
     fi
-    say "uv found none (log: $cache/uv-$kind.log)"
+    say "uv found none (log: $cache/uv-$version-$kind.log)"
 fi
 
 # From here on: Debian's source package.
 packages=(gcc make xz-utils libssl-dev zlib1g-dev libffi-dev libbz2-dev liblzma-dev libsqlite3-dev libreadline-dev)
 if ! command -v apt-get >/dev/null; then
-    say "there is no CPython 3.13 of kind '$kind', and no apt-get to fetch its source with; put $name on PATH"
+    say "there is no CPython $version of kind '$kind', and no apt-get to fetch its source with; put $name on PATH"
     exit 1
 fi
-"$(dirname "$0")/debian.sh" "${packages[@]}"
+"$here/debian.sh" "${packages[@]}"
 
-work=$cache/build-$kind
+work=$cache/build-$version-$kind
 rm -rf "$work"
 mkdir -p "$work/lists/partial" "$work/archives/partial"
 cd "$work"
@@ -74,16 +77,40 @@ if [ -z "$mirror" ]; then
     exit 1
 fi
 key=/usr/share/keyrings/debian-archive-keyring.gpg
+apt=(-qq -oDir::Etc::SourceList="$work/sources.list" -oDir::Etc::SourceParts=/dev/null -oDir::State::Lists="$work/lists" -oDir::Cache="$work")
+quietly() { "$@" >>fetch.log 2>&1; }
 source_of() {
     say "fetching CPython's source from Debian $1"
     echo "deb-src [signed-by=$key] $mirror $1 main" >sources.list
-    local options=(-oDir::Etc::SourceList="$work/sources.list" -oDir::Etc::SourceParts=/dev/null -oDir::State::Lists="$work/lists" -oDir::Cache="$work")
-    apt-get -qq "${options[@]}" update >>fetch.log 2>&1 && apt-get -qq "${options[@]}" source --download-only python3.13 >>fetch.log 2>&1
+    quietly apt-get "${apt[@]}" update && quietly apt-get "${apt[@]}" source --download-only "python$version"
 }
-source_of testing || source_of trixie || { say "Debian's source package cannot be fetched (log: $work/fetch.log)"; exit 1; }
+# The pool may have dropped the release that testing's index names, and keep older ones: the newest of them that has a Debian
+# developer's signature.
+older_source() {
+    local pool=$mirror/pool/main/p/python$version newest patch release digest
+    "$here/debian.sh" debian-keyring
+    echo "deb-src [signed-by=$key] $mirror testing main" >sources.list
+    quietly apt-get "${apt[@]}" update
+    newest=$(apt-cache "${apt[@]}" showsrc "python$version" | sed -n 's/^Version: [0-9]*\.[0-9]*\.\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
+    for ((patch = newest - 1; patch >= 0; --patch)); do
+        release=python${version}_$version.$patch
+        say "fetching CPython $version.$patch from Debian's pool"
+        quietly /usr/lib/apt/apt-helper download-file "$pool/$release-1.dsc" "$release.dsc" || continue
+        quietly gpgv --keyring /usr/share/keyrings/debian-keyring.gpg --output signed.dsc "$release.dsc" || continue
+        digest=$(sed -n "/^Checksums-Sha256/,/^Files/s/ \\([0-9a-f]*\\) [0-9]* $release.orig.tar.xz/\\1/p" signed.dsc)
+        if [ -n "$digest" ] && quietly /usr/lib/apt/apt-helper download-file "$pool/$release.orig.tar.xz" "$release.orig.tar.xz" "SHA256:$digest"; then
+            return 0
+        fi
+    done
+    return 1
+}
+if ! source_of testing && ! source_of trixie; then
+    rm -f ./*.orig.tar.*  # which may be whole, beside a file that is gone
+    older_source || { say "Debian's source package cannot be fetched (log: $work/fetch.log)"; exit 1; }
+fi
 
-tar xf python3.13_*.orig.tar.*
-cd Python-3.13*/
+tar xf "python$version"_*.orig.tar.*
+cd "Python-$version"*/
 say "building $(basename "$PWD") ($kind) on $(nproc) cores; log: $work/build.log"
 staged=$work/staged
 build() {
@@ -105,8 +132,8 @@ if [ "$kind" = tsan ]; then
     fits "$program" || { say "the interpreter with ThreadSanitizer does not run"; exit 1; }
     found "$program"
 fi
-find "$staged" -name test -path '*/lib/python3.13*/test' -prune -exec rm -rf {} +
-find "$staged" -type f \( -name '*.so' -o -path '*/bin/python3.13*' \) -exec strip --strip-debug {} + 2>/dev/null || true
+find "$staged" -name test -path "*/lib/python$version*/test" -prune -exec rm -rf {} +
+find "$staged" -type f \( -name '*.so' -o -path "*/bin/python$version*" \) -exec strip --strip-debug {} + 2>/dev/null || true
 rm -rf "$prefix"
 mv "$staged$prefix" "$prefix"
 cd "$cache"

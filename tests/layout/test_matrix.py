@@ -40,9 +40,10 @@ def test_cells_and_identifiers():
     spec = importlib.util.spec_from_file_location("matrix", ROOT / "ci" / "matrix.py")
     matrix = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(matrix)
-    assert {(cell["kind"], cell["cuda"]) for cell in matrix.cells()} == {
-        (kind, major) for kind in ("gil", "t") for major in ("11", "12", "13")
-    }
+    cells = {(cell["kind"], cell["interpreter"], cell["cuda"]) for cell in matrix.cells()}
+    wheels = {"gil": "cp313", "t": "cp313t", "3.14": "cp314", "3.14t": "cp314t"}
+    assert cells == {(kind, tag, major) for kind, tag in wheels.items() for major in ("11", "12", "13")}
+    assert {*wheels.values()} == {*MATRIX["wheels"]["interpreters"]}  # what is built is tested
     assert len(matrix.wheels()) == len(MATRIX["wheels"]["platforms"])
     assert "cp313t-manylinux_x86_64" in matrix.identifiers("linux") and "cp313t-win_amd64" in matrix.identifiers(
         "windows"
