@@ -130,6 +130,10 @@ public:
     // need not change the count, because nobody else has one to take another from.
     void release() noexcept {
         FTCUDA_SCHEDULE_POINT("release");
+        release_attached();
+    }
+    // The same for a thread that is attached to the interpreter, which must not wait for the scheduler.
+    void release_attached() noexcept {
         if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
     }
 

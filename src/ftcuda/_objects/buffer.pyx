@@ -52,7 +52,7 @@ cdef class Buffer:
                 self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
         if on_free and self._buffer.announce_close():
             announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
-        self._buffer.release()  # attached: what a closed buffer had of the driver's has gone
+        self._buffer.release_attached()  # of a closed buffer nothing is left but memory
 
     @staticmethod
     cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner):

@@ -20,7 +20,7 @@ cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
         Context& context()
         Status close(Stream* stream) except +
         bool is_closed()
-        void release()
+        void release_attached()
         bool enter_view()
         void leave_view()
         Status charge_to(Account& account) except +
