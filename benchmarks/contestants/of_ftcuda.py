@@ -97,7 +97,7 @@ class Contestant:
         return bursts(stream.sync, repeat, stream, event)
 
     def _copy(self, size):
-        stream, source = self.device.create_stream(), self.pinned.allocate(65536)
+        stream, source = self.device.create_stream(), self.pinned.allocate(size)
         target = self._zeros(size, stream)
 
         def repeat(count, target, source, stream):
