@@ -83,7 +83,7 @@ def work(index):
     stream = ftcuda.Device(0).create_stream()
     buffer = ftcuda.Device(0).allocate(100, stream=stream)
     stream.sync()
-    return ftcuda.driver_info().path
+    return ftcuda.driver_info().path, id(buffer.memory_resource), id(ftcuda.Device(0).memory_resource)
 assert len(set(together(16, work))) == 1
 """)
 

@@ -32,6 +32,8 @@ cdef class WrappedMemoryResource(MemoryResource):
     cdef object _upstream    # constant
 
     def __init__(self, upstream):
+        if self._upstream is not None:
+            raise TypeError("a memory resource is constant: make another one")
         if not callable(getattr(upstream, "allocate", None)):
             raise TypeError(f"upstream must be a memory resource, not {type(upstream).__name__}")
         if type(self) is WrappedMemoryResource:
@@ -121,6 +123,11 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
         if self._account != NULL:
             self._account.release()
 
+    cdef core.Account* account(self) except NULL:
+        if self._account == NULL:
+            raise TypeError(f"{type(self).__name__} was not made: its __init__ must call super().__init__")
+        return self._account
+
     @property
     def statistics(self):
         """The figures at one moment, as `MemoryStatistics`. A buffer counts until its free is submitted.
@@ -128,8 +135,9 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
         Thread safety: atomic.
         """
         cdef core.Figures figures
+        cdef core.Account* account = self.account()
         with nogil:
-            figures = self._account.figures()
+            figures = account.figures()
         return MemoryStatistics(
             figures.current_bytes, figures.current_count, figures.peak_bytes, figures.peak_count, figures.total_bytes,
             figures.total_count,
@@ -137,30 +145,31 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
 
     cdef object allocate_for(self, object size, object stream, object reported):
         cdef size_t wanted = checked_size(size, "size")
+        cdef core.Account* account = self.account()
         cdef bool charged
         cdef Status status
         with nogil:
-            charged = self._account.charge(wanted)
+            charged = account.charge(wanted)
         if not charged:
             gc.collect()  # what nobody refers to any more may hold the memory
             release_done()
             with nogil:
-                charged = self._account.charge(wanted)
+                charged = account.charge(wanted)
         if not charged:
             raise OutOfMemoryError(
-                f"cannot allocate {wanted} bytes from {self}: {self.statistics.current_bytes} of the {self._account.limit()} "
+                f"cannot allocate {wanted} bytes from {self}: {self.statistics.current_bytes} of the {account.limit()} "
                 "that it allows are allocated", 2, "CUDA_ERROR_OUT_OF_MEMORY", "",
             )
         try:
             buffer = allocate_from(self._upstream, size, stream, reported)
         except BaseException:
             with nogil:
-                self._account.cancel(wanted)
+                account.cancel(wanted)
             raise
         with nogil:
-            status = (<Buffer>buffer)._buffer.charge_to(self._account[0])
+            status = (<Buffer>buffer)._buffer.charge_to(account[0])
             if not status.ok():
-                self._account.credit(wanted)  # already closed, by whoever saw it in a hook
+                account.credit(wanted)  # already closed, by whoever saw it in a hook
         return buffer
 
 
@@ -195,7 +204,7 @@ cdef class LimitingMemoryResource(AccountingMemoryResource):
     @property
     def allocation_limit(self):
         """Bytes. Thread safety: atomic."""
-        return self._account.limit()
+        return self.account().limit()
 
 
 cdef class TrackingMemoryResource(WrappedMemoryResource):

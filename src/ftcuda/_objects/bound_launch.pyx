@@ -14,7 +14,7 @@ from ftcuda._objects.arguments cimport pack_bound, unpack, wrong_count
 from ftcuda._objects.kept cimport keep, release_done
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.launch cimport LaunchConfig
-from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.raising cimport raise_status, refuse_to_make
 from ftcuda._objects.stream cimport Stream, as_stream
 
 
@@ -36,8 +36,7 @@ cdef class BoundLaunch:
     Thread safety: atomic.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("bound launches are made by Kernel.bind()")
+    _made = "bound launches are made by Kernel.bind()"
 
     def __dealloc__(self):
         if self._bound != NULL:
@@ -105,6 +104,9 @@ cdef class BoundLaunch:
 
     def __repr__(self):
         return f"<BoundLaunch of {self.kernel!r}>"
+
+
+refuse_to_make(BoundLaunch)
 
 
 cdef int launch_in(BoundLaunch bound, Stream stream) except -1:

@@ -19,7 +19,7 @@ from ftcuda._objects.device cimport Device, device_of
 from ftcuda._objects.kept cimport Loan
 from ftcuda._objects.memory cimport MemoryResource, checked_size, provide_allocate
 from ftcuda._objects.memory cimport allocate_from as allocate_through
-from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
 from ftcuda._objects.stream cimport Stream, as_stream
 
 from ftcuda._objects.handles import checked_handle
@@ -41,8 +41,7 @@ cdef class Buffer:
     view exists the buffer cannot be closed. A context manager that closes at the end.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()")
+    _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
 
     def __dealloc__(self):
         if self._buffer == NULL:
@@ -321,6 +320,9 @@ cdef class Buffer:
     def __repr__(self):
         state = ", closed" if self._buffer.is_closed() else ""
         return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
+
+
+refuse_to_make(Buffer)
 
 
 cdef object allocate(MemoryResource resource, object size, object stream, object reported):

@@ -6,7 +6,7 @@ from core.lifetime cimport Ref
 from libcpp cimport bool
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, device_of
-from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from ftcuda._objects.options import EventOptions, checked
 
@@ -17,8 +17,7 @@ cdef class Event:
     ``end - start`` is the time between two reached events in milliseconds.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("events are made by Device.create_event() or Stream.record()")
+    _made = "events are made by Device.create_event() or Stream.record()"
 
     def __dealloc__(self):
         if self._event != NULL:
@@ -136,3 +135,6 @@ cdef class Event:
 
     def __repr__(self):
         return f"<Event {<size_t>self._event.cu_event():#x}{' closed' if self._event.is_closed() else ''}>"
+
+
+refuse_to_make(Event)

@@ -12,7 +12,7 @@ from core.status cimport Status
 from ftcuda._objects.device cimport Device, as_device
 from ftcuda._objects.launch cimport LaunchConfig
 from ftcuda._objects.program cimport ObjectCode
-from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.raising cimport raise_status, refuse_to_make
 from ftcuda._objects.stream cimport Stream, as_stream
 
 from ftcuda._objects.handles import checked_handle
@@ -25,8 +25,7 @@ MaxPotentialBlockSizeOccupancyResult = namedtuple("MaxPotentialBlockSizeOccupanc
 cdef class Kernel:
     """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant."""
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("kernels are made by ObjectCode.get_kernel()")
+    _made = "kernels are made by ObjectCode.get_kernel()"
 
     def __dealloc__(self):
         PyMem_Free(self._slots)
@@ -169,6 +168,9 @@ cdef class Kernel:
 
     def __repr__(self):
         return f"<Kernel {self._name}>"
+
+
+refuse_to_make(Kernel)
 
 
 def get_kernel(ObjectCode code not None, str name, str symbol):

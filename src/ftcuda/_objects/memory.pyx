@@ -210,11 +210,19 @@ cdef object checked_buffer(object resource, object allocated, object size):
     return allocated
 
 
+cdef int not_made(MemoryResource resource) except -1:
+    """Refuses a second call of `__init__`: other threads use what the first one made."""
+    if resource._resource != NULL:
+        raise TypeError("a memory resource is constant: make another one")
+    return 0
+
+
 cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t limit, bint default) except -1:
     """Gives `resource` a pool: the device's default one, or one of its own."""
     cdef Ref[core.MemoryResource] made
     cdef Status status
     cdef Context* context = device.context_of()
+    not_made(resource)
     with nogil:
         if default:
             status = core.MemoryResource.default_pool(context[0], made)
@@ -229,6 +237,7 @@ cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t li
 
 
 cdef int make_plain(MemoryResource resource, Device device, MemoryKind kind) except -1:
+    not_made(resource)
     resource._resource = core.MemoryResource.plain(device.context_of()[0], kind).detach()
     return 0
 
@@ -335,6 +344,7 @@ cdef class CachingMemoryResource(MemoryResource):
         cdef Ref[core.MemoryResource] made
         cdef Status status
         cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
+        not_made(self)
         if upstream is None:
             upstream = uncached(Device())
         if upstream._resource == NULL:
@@ -364,8 +374,9 @@ cdef class CachingMemoryResource(MemoryResource):
         Thread safety: shared.
         """
         cdef core.CacheFigures figures
+        cdef core.MemoryResource* resource = self.opened()
         with nogil:
-            figures = self._resource.cache_figures()
+            figures = resource.cache_figures()
         return CacheStatistics(figures.in_use_bytes, figures.in_use_count, figures.cached_bytes, figures.cached_count,
                                figures.hits, figures.misses)
 
@@ -419,12 +430,15 @@ cpdef MemoryResource default_resource(Device device):
     """The resource that `Device.allocate` takes: what was set, else a cache of the device's own."""
     cdef int ordinal = device._device.ordinal()
     cdef MemoryResource found = RESOURCES.get(ordinal)
+    cdef MemoryResource made
     if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
-        found = CachingMemoryResource(uncached(device))
-        found._is_device_own = True
-        found._resource.keep_forever()  # every thread allocates from it
-        make_immortal(found)
-        RESOURCES[ordinal] = found
+        made = CachingMemoryResource(uncached(device))
+        made._is_device_own = True
+        made._resource.keep_forever()  # every thread allocates from it
+        make_immortal(made)
+        if found is None:
+            return RESOURCES.setdefault(ordinal, made)  # one for all who come at once, and not in place of one that was set
+        RESOURCES[ordinal] = found = made
     return found
 
 

@@ -13,7 +13,7 @@ from core.nvrtc cimport Compilation, compile as nvrtc_compile, load_nvrtc, nvrtc
 from core.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, as_device
-from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.options import checked
@@ -201,8 +201,7 @@ cdef class ObjectCode:
     Made by :meth:`Program.compile` or the ``from_`` methods.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("object code is made by Program.compile() or ObjectCode.from_ptx(), from_cubin(), from_fatbin()")
+    _made = "object code is made by Program.compile() or ObjectCode.from_ptx(), from_cubin(), from_fatbin()"
 
     def __dealloc__(self):
         if self._module != NULL:
@@ -317,6 +316,9 @@ cdef class ObjectCode:
 
     def __repr__(self):
         return f"<ObjectCode {self._name!r}, {self._code_type}, {len(self._code)} bytes>"
+
+
+refuse_to_make(ObjectCode)
 
 
 # At the end: kernels need object code, which needs kernels only when it is asked for one.

@@ -1,4 +1,7 @@
 from core.status cimport Status
 
+cdef extern from "only_made.hpp" namespace "ftcuda::objects":
+    void refuse_to_make(object type)
+
 cdef int raise_status(Status status, str verb, object subject) except -1
 cdef int deliver_mail() except -1

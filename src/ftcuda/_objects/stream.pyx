@@ -8,7 +8,7 @@ from core.lifetime cimport Ref
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, device_of, require_driver
 from ftcuda._objects.event cimport Event
-from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from ftcuda._objects.handles import checked_handle
 from ftcuda._objects.options import StreamOptions, checked
@@ -21,8 +21,7 @@ cdef class Stream:
     ``with stream.exclusive():`` makes a sequence of them contiguous.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("streams are made by Device.create_stream() or Stream.from_handle()")
+    _made = "streams are made by Device.create_stream() or Stream.from_handle()"
 
     def __dealloc__(self):
         if self._stream != NULL:
@@ -260,6 +259,9 @@ cdef class Stream:
         if self._stream == NULL or self._stream.is_default():
             return "<Stream: per-thread default>" if self.handle == 2 else "<Stream: legacy default>"
         return f"<Stream {self.handle:#x}{' closed' if self.is_closed else ''}>"
+
+
+refuse_to_make(Stream)
 
 
 cdef object bool_of(bool value):

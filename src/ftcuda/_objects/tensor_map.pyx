@@ -6,7 +6,7 @@ from core.lifetime cimport Ref
 from core.status cimport Status
 from ftcuda._objects.device cimport Device
 from ftcuda._objects.dlpack cimport CPU, CUDA
-from ftcuda._objects.raising cimport raise_status
+from ftcuda._objects.raising cimport raise_status, refuse_to_make
 from ftcuda._objects.view cimport StridedMemoryView, located, view_of_argument
 
 from ftcuda._objects.options import checked
@@ -34,8 +34,7 @@ cdef class TensorMapDescriptor:
     of type ``const __grid_constant__ CUtensorMap``. It keeps the tensor, and so does a launch with it until it is done.
     """
 
-    def __init__(self, *args, **kwargs):
-        raise TypeError("tensor maps are made by StridedMemoryView.as_tensor_map() or TensorMapDescriptor.from_im2col()")
+    _made = "tensor maps are made by StridedMemoryView.as_tensor_map() or TensorMapDescriptor.from_im2col()"
 
     def __dealloc__(self):
         if self._map != NULL:
@@ -144,6 +143,9 @@ cdef class TensorMapDescriptor:
 
     def __repr__(self):
         return f"<TensorMapDescriptor of {self._view}>"
+
+
+refuse_to_make(TensorMapDescriptor)
 
 
 cdef StridedMemoryView reachable(object tensor, object device):

@@ -54,6 +54,7 @@ cdef class StridedMemoryView:
     def __cinit__(self):
         self._shape = ()
         self._code = OPAQUE
+        self._device_type = CPU
 
     def __init__(self, obj=None, stream_ptr=None):
         if self.exporting_obj is not None:

@@ -1,0 +1,84 @@
+"""Objects that were not made as they should be: clear errors, and nothing dereferenced that is not there."""
+
+import contextlib
+import inspect
+
+import pytest
+
+import ftcuda
+import ftcuda.memory
+import ftcuda.utils
+from ftcuda import (
+    BoundLaunch,
+    Buffer,
+    CachingMemoryResource,
+    Device,
+    Event,
+    Kernel,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    LimitingMemoryResource,
+    ObjectCode,
+    StatisticsMemoryResource,
+    Stream,
+    StridedMemoryView,
+    TensorMapDescriptor,
+    TrackingMemoryResource,
+)
+
+MADE_BY_OTHERS = (BoundLaunch, Buffer, Event, Kernel, ObjectCode, Stream, TensorMapDescriptor)
+HEAP_TYPE = 1 << 9  # of a type's __flags__: written in Python
+NATIVE = {
+    each
+    for module in (ftcuda, ftcuda.memory, ftcuda.utils)
+    for each in vars(module).values()
+    if inspect.isclass(each) and not each.__flags__ & HEAP_TYPE and each.__module__.startswith("ftcuda")
+}
+
+
+@pytest.mark.parametrize("kind", MADE_BY_OTHERS)
+def test_only_ftcuda_makes_these(kind):
+    subclass = type("Mine", (kind,), {"__init__": lambda self: None})
+    for make in (kind, lambda: kind(1, name="a"), lambda: kind.__new__(kind), subclass, lambda: kind.__new__(subclass)):
+        with pytest.raises(TypeError, match="made by"):
+            make()
+
+
+@pytest.mark.parametrize("kind", sorted(NATIVE - {*MADE_BY_OTHERS, Device, LaunchConfig}, key=lambda kind: kind.__name__))
+def test_a_subclass_that_forgets_to_call_init(kind):
+    unmade = type("Mine", (kind,), {"__init__": lambda self: None})()
+    for name in sorted(set(dir(kind)) - set(dir(object))):
+        for arguments in ((), (1,), (unmade,)):
+            with contextlib.suppress(Exception):  # any will do: the process lives
+                member = getattr(unmade, name)
+                if callable(member):
+                    member(*arguments)
+    repr(unmade)
+
+
+def test_it_says_what_was_forgotten():
+    class Mine(StatisticsMemoryResource):
+        def __init__(self):
+            pass
+
+    with pytest.raises(TypeError, match=r"Mine was not made: its __init__ must call super\(\).__init__"):
+        _ = Mine().statistics
+    with pytest.raises(TypeError, match="was not made"):
+        Mine().allocate(8)
+
+
+def test_nothing_is_made_twice(stream):
+    device = Device()
+    made = [
+        LegacyPinnedMemoryResource(),
+        CachingMemoryResource(LegacyPinnedMemoryResource()),
+        LimitingMemoryResource(LegacyPinnedMemoryResource(), 64),
+        TrackingMemoryResource(LegacyPinnedMemoryResource()),
+        StridedMemoryView.from_buffer(device.allocate(8, stream=stream), (8,), itemsize=1),
+    ]
+    again = [(), (LegacyPinnedMemoryResource(),), (LegacyPinnedMemoryResource(), 8), (LegacyPinnedMemoryResource(),), ()]
+    for each, arguments in zip(made, again, strict=True):
+        with pytest.raises(TypeError, match="constant: make another one"):
+            each.__init__(*arguments)
+    assert made[2].allocation_limit == 64
+    made[2].allocate(64).close()
