@@ -30,6 +30,8 @@ def test_features_come_with_their_reasons(device):
     assert features["driver_version"] == ftcuda.driver_info().version
     for name in features:
         assert device.features.why(name)
+    with pytest.raises(AttributeError, match="no feature 'colour'"):
+        device.features.why("colour")
 
 
 def test_current_device(device):

@@ -449,6 +449,8 @@ class DeviceFeatures:
         }
         if name in DeviceFeatures.FLAGS:
             return f"CU_DEVICE_ATTRIBUTE_{DeviceFeatures.FLAGS[name].upper()}"
+        if name not in reasons:
+            raise AttributeError(f"devices have no feature {name!r}")
         return reasons[name]
 
     def as_dict(self):
