@@ -57,14 +57,20 @@ class Contestant:
         return None
 
 
-def baseline(folder: Path, image: Path) -> Contestant:
-    """The driver's C functions, from C++ threads."""
+def baselines(folder: Path, image: Path, apart: list[int]) -> list[Contestant]:
+    """The driver's C functions from C++ threads, also with so many nanoseconds between two calls of a thread."""
     program = folder / "baseline"
     source = HERE / "baseline.cpp"
     compiler = os.environ.get("CXX", "c++")
     subprocess.run([compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
     cases = [case for case in CASES if case not in BASELINE_OF]
-    return Contestant("C++", [program, driver_info().path, image], cases, "C++, the driver's functions")
+    single = [case for case in cases if case != "worker"]  # a request is several calls, with nothing in between
+    command = [program, driver_info().path, image]
+    made = [Contestant(report.BASELINE, [*command, 0], cases, "C++, the driver's functions")]
+    for each in apart:
+        about = f"C++, {each} ns between two calls"
+        made.append(Contestant(f"{report.BASELINE} {each} ns apart", [*command, each], single, about))
+    return made
 
 
 def python_contestant(module: str, interpreter: str, image: Path, name: str = "") -> Contestant | None:
@@ -97,7 +103,7 @@ def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list
                 found = {each.name: [] for each in contestants}
                 for _ in range(options.repeats):
                     for each in contestants:
-                        theirs = BASELINE_OF.get(case, case) if each.name == "C++" else case
+                        theirs = BASELINE_OF.get(case, case) if each.name.startswith(report.BASELINE) else case
                         if theirs in each.cases and (one := each.measure(theirs, threads, calls)):
                             found[each.name].append(one)
                     progress.advance(task)
@@ -119,6 +125,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--scale", type=float, default=1.0, help="times the calls of each measurement")
     parser.add_argument("--peers", action="append", default=[], metavar="PYTHON", help="that has others, or ftcuda")
+    parser.add_argument("--apart", action="append", default=[], type=int, metavar="NS", help="C++ that pauses, too")
     parser.add_argument("--output", type=Path, default=ROOT / "build" / "benchmarks")
     parser.add_argument("--commit", default=None, help="where this is no checkout")
     options = parser.parse_args()
@@ -133,7 +140,8 @@ def main() -> int:
     target = "ptx" if info.simulated else "cubin"
     code = Program((HERE / "kernels.cu").read_text(), "c++").compile(target).code
     image.write_bytes(code + b"\0")
-    contestants = [baseline(folder, image), python_contestant("ftcuda", sys.executable, image, report.OURS)]
+    contestants = baselines(folder, image, options.apart)
+    contestants.append(python_contestant("ftcuda", sys.executable, image, report.OURS))
     if not info.simulated:
         others = [(module, sys.executable) for module in PEERS]
         others += [(module, interpreter) for interpreter in options.peers for module in ("ftcuda", *PEERS)]
@@ -155,7 +163,7 @@ def main() -> int:
     (folder / "benchmarks.md").write_text(report.table(about, rows))
     report.plots(about, rows, folder)
     print(f"written: {folder}")
-    failed = [row for row in rows if not row["measured"]["C++"] or not row["measured"]["ftcuda"]]
+    failed = [row for row in rows if not row["measured"][report.BASELINE] or not row["measured"][report.OURS]]
     return bool(failed)
 
 

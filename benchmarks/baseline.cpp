@@ -1,6 +1,8 @@
 // The baseline: the driver's C functions, called from C++ threads.
 //
-//     baseline DRIVER IMAGE CASE THREADS CALLS     prints what benchmarks/measure.py prints
+//     baseline DRIVER IMAGE APART CASE THREADS CALLS     prints what benchmarks/measure.py prints
+//
+// APART: nanoseconds that a thread lets pass between two calls, as if it had something else to do.
 #include "../src/ftcuda/_driver/abi.hpp"
 
 #include <algorithm>
@@ -28,6 +30,7 @@ constexpr int burst = 500;  // calls between two synchronisations
 constexpr int widths[] = {64, 512, 512, 10};
 
 void* library;
+Clock::duration apart;
 
 void check(CUresult result, const char* name) {
     if (result == CUDA_SUCCESS) return;
@@ -107,11 +110,19 @@ CUresult launch(const Shared& shared, CUfunction function, unsigned grid, unsign
     return shared.cu.cuLaunchKernelEx(&config, function, parameters, nullptr);
 }
 
+void pass() {
+    if (apart == Clock::duration::zero()) return;
+    const auto until = Clock::now() + apart;
+    while (Clock::now() < until) {
+    }
+}
+
 template <class Call>
 Loop bursts(const Shared& shared, CUstream stream, Call call) {
     return [&shared, stream, call](int calls, std::vector<double>&) {
         for (int index = 0; index < calls; ++index) {
             check(call(), "the call");
+            pass();
             if (index % burst == burst - 1) check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
         }
     };
@@ -207,9 +218,10 @@ int main(int, char** arguments) {
     }
     std::ifstream file(arguments[2], std::ios::binary);
     const std::string image((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    const auto& make = cases.at(arguments[3]);
-    const int threads = std::atoi(arguments[4]);
-    const int calls = std::atoi(arguments[5]);
+    apart = std::chrono::nanoseconds(std::atoi(arguments[3]));
+    const auto& make = cases.at(arguments[4]);
+    const int threads = std::atoi(arguments[5]);
+    const int calls = std::atoi(arguments[6]);
 
     Shared shared;
     const Driver& cu = shared.cu;
