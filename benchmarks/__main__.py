@@ -19,17 +19,17 @@ from ftcuda import Device, Program, driver_info
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-CASES = {  # and how often each thread calls it
-    "launch": 20_000,
-    "bound_launch": 20_000,
-    "allocate": 20_000,
-    "allocate_from_the_pool": 10_000,
-    "record": 20_000,
-    "is_done": 20_000,
-    "wait": 20_000,
-    "copy_256_b": 10_000,
-    "copy_64_kib": 5_000,
-    "worker": 2_000,
+CASES = {  # and how often all threads together call it, since the driver lets one at a time in
+    "launch": 160_000,
+    "bound_launch": 160_000,
+    "allocate": 160_000,
+    "allocate_from_the_pool": 80_000,
+    "record": 480_000,
+    "is_done": 480_000,
+    "wait": 480_000,
+    "copy_256_b": 80_000,
+    "copy_64_kib": 40_000,
+    "worker": 16_000,
 }
 BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
 PEERS = ("cuda_core", "cupy", "torch")
@@ -98,8 +98,8 @@ def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list
     with Progress(disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task("measuring", total=len(cases) * len(thread_counts) * options.repeats)
         for case in cases:
-            calls = max(1, int(CASES[case] * options.scale))
             for threads in thread_counts:
+                calls = max(1, int(CASES[case] * options.scale) // threads)
                 found = {each.name: [] for each in contestants}
                 for _ in range(options.repeats):
                     for each in contestants:

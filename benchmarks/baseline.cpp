@@ -26,7 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int burst = 500;  // calls between two synchronisations
+constexpr int burst = 500;     // calls between two synchronisations
+constexpr int warm_up = 5000;  // calls
 constexpr int widths[] = {64, 512, 512, 10};
 
 void* library;
@@ -250,7 +251,7 @@ int main(int, char** arguments) {
             check(cu.cuCtxSetCurrent(shared.context), "cuCtxSetCurrent");
             check(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
             const Loop loop = make(shared, stream);
-            loop(std::min(calls, 1000), milliseconds[index]);
+            loop(std::min(calls, warm_up), milliseconds[index]);
             check(cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
             milliseconds[index].clear();
             ++ready;

@@ -12,7 +12,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-WARM_UP = 1000
+WARM_UP = 5000  # calls, as in baseline.cpp
 
 
 def measure(contestant, case: str, threads: int, calls: int) -> dict:
