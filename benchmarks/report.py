@@ -100,24 +100,27 @@ def plots(about: dict, rows: list[dict], folder: Path) -> None:
     from matplotlib.ticker import EngFormatter
 
     title = f"{about['device']}, driver {about['driver']}, commit {about['commit']}"
+    colours = {name: f"C{index}" for index, name in enumerate(about["contestants"])}  # the same everywhere
     cases = list(dict.fromkeys(row["case"] for row in rows))
     across = min(3, len(cases))
     down = -(-len(cases) // across)
     figure, axes = plt.subplots(down, across, figsize=(4.5 * across, 3.2 * down), squeeze=False, layout="constrained")
     for axis in axes.flat[len(cases) :]:
         axis.remove()
+    lines = {}
     for axis, case in zip(axes.flat, cases, strict=False):
-        for name in about["contestants"]:
+        for name, colour in colours.items():
             points = [(row["threads"], rates(row, name)) for row in rows if row["case"] == case and rates(row, name)]
             if points:
                 threads, found = zip(*points, strict=True)
-                axis.plot(threads, [statistics.median(each) for each in found], marker="o", label=name)
+                medians = [statistics.median(each) for each in found]
+                (lines[name],) = axis.plot(threads, medians, marker="o", color=colour)
                 axis.set_xticks(threads)
         axis.set(title=case.replace("_", " "), xlabel="threads", ylabel="calls/s", ylim=(0, None))
         axis.yaxis.set_major_formatter(EngFormatter())
-        axis.legend(fontsize="small")
+    figure.legend(lines.values(), lines.keys(), loc="outside lower center", ncols=4)
     figure.suptitle(title)
-    figure.savefig(folder / "throughput.png", dpi=110)
+    figure.savefig(folder / "throughput.png", dpi=80)
     plt.close(figure)
 
     timed = [row for row in rows if any(one["milliseconds"] for each in row["measured"].values() for one in each)]
@@ -128,9 +131,10 @@ def plots(about: dict, rows: list[dict], folder: Path) -> None:
         for name, found in row["measured"].items():
             curves = [one["milliseconds"] for one in found if one["milliseconds"]]
             if curves:
-                axis.plot(PERCENTILES, [statistics.median(values) for values in zip(*curves, strict=True)], label=name)
+                medians = [statistics.median(values) for values in zip(*curves, strict=True)]
+                axis.plot(PERCENTILES, medians, color=colours[name], label=name)
         axis.set(title=f"{row['case']}, {row['threads']} threads", xlabel="percentile", ylabel="ms", yscale="log")
-        axis.legend(fontsize="small")
+    figure.legend(*axes.flat[0].get_legend_handles_labels(), loc="outside lower center", ncols=4)
     figure.suptitle(title)
-    figure.savefig(folder / "latency.png", dpi=110)
+    figure.savefig(folder / "latency.png", dpi=80)
     plt.close(figure)
