@@ -1,4 +1,7 @@
-"""What ci/matrix.toml says, for scripts and workflows: `python ci/matrix.py cells|wheels|identifiers [system]`."""
+"""What ci/matrix.toml says, for workflows in JSON and for scripts in lines.
+
+`python ci/matrix.py cells|wheels|kinds|rows|cibuildwheel|identifiers [system]`
+"""
 
 import json
 import sys
@@ -31,10 +34,20 @@ def identifiers(system: str) -> list[str]:
     return [f"{tag}-{platform}" for tag in MATRIX["wheels"]["interpreters"] for platform in platforms]
 
 
+def rows() -> list[str]:
+    """Returns the cells as words: what ci/python.sh calls the interpreter, the CUDA version, the profiles."""
+    return [f"{cell['kind']} {cell['cuda']} {cell['profiles']}" for cell in cells()]
+
+
 if __name__ == "__main__":
     question, *rest = sys.argv[1:] or ["cells"]
-    answer = {"cells": cells, "wheels": wheels, "identifiers": identifiers}[question](*rest)
-    if question == "identifiers":
-        print("\n".join(answer))
+    lines = {
+        "kinds": lambda: MATRIX["tests"]["interpreters"],
+        "rows": rows,
+        "cibuildwheel": lambda: [MATRIX["wheels"]["cibuildwheel"]],
+        "identifiers": identifiers,
+    }
+    if question in lines:
+        print("\n".join(lines[question](*rest)))
     else:
-        print(json.dumps({"include": answer}))
+        print(json.dumps({"include": {"cells": cells, "wheels": wheels}[question]()}))

@@ -1,29 +1,31 @@
 #!/usr/bin/env bash
 # Builds the wheels of all interpreters and tests each, installed into a clean environment, with each NVRTC and the simulated
 # drivers that ci/matrix.toml lists for it: `ci/matrix.sh [pytest arguments]`. Prints the wheels' tags and sizes, and a table.
+# FTCUDA_PYTHON_KIND limits it to one interpreter, or to several with spaces between them, as ci/python.sh calls them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 work=$PWD/build/matrix
 mkdir -p "$work/wheels"
 gil=$(ci/python.sh gil)
+ask() { "$gil" ci/matrix.py "$@"; }
 tools=$PWD/.venv/wheels
 if [ ! -x "$tools/bin/auditwheel" ]; then
     "$gil" -m venv "$tools"
-    "$tools/bin/pip" -q install --disable-pip-version-check 'auditwheel>=6' "cibuildwheel==$("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix; print(matrix.MATRIX["wheels"]["cibuildwheel"])')"
+    "$tools/bin/pip" -q install --disable-pip-version-check 'auditwheel>=6' "cibuildwheel==$(ask cibuildwheel)"
 fi
 
 # Later versions of cibuildwheel build nothing for cp313t, and say nothing.
 for system in linux windows; do
     archs=x86_64,aarch64; [ "$system" = linux ] || archs=AMD64
-    diff <("$gil" ci/matrix.py identifiers "$system" | sort) \
+    diff <(ask identifiers "$system" | sort) \
         <("$tools/bin/python" -m cibuildwheel --print-build-identifiers --platform "$system" --archs "$archs" | sort) ||
         { echo "ci/matrix.sh: cibuildwheel would not build what ci/matrix.toml says for $system" >&2; exit 1; }
 done
 echo "matrix: cibuildwheel builds what ci/matrix.toml says"
 
 declare -A wheels
-for kind in $("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix; print(*matrix.MATRIX["tests"]["interpreters"])'); do
+for kind in ${FTCUDA_PYTHON_KIND:-$(ask kinds)}; do
     python=$(ci/environment.sh "$kind" 13)
     rm -rf "$work/wheels/$kind"
     PATH=$(dirname "$python"):$PATH "$python" -m pip -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels/$kind" .
@@ -33,6 +35,7 @@ done
 
 table=()
 while read -r kind cuda profiles; do
+    [ -n "${wheels[$kind]:-}" ] || continue
     folder=$work/$kind-cu$cuda
     if [ ! -x "$folder/bin/python" ]; then "$(ci/python.sh "$kind")" -m venv "$folder"; fi
     "$folder/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheels[$kind]}[cu$cuda,test]" rich matplotlib 'Cython>=3.3'
@@ -43,6 +46,5 @@ while read -r kind cuda profiles; do
         FTCUDA_DRIVER=sim FTCUDA_SIM_PROFILE=$profile "$folder/bin/python" -m pytest -q "$@" | tee "$work/log"
         table+=("$kind | $cuda | $profile | $(tail -n 1 "$work/log") | $((SECONDS - begin)) s")
     done
-done < <("$gil" -c 'import sys; sys.path.insert(0, "ci"); import matrix
-for cell in matrix.cells(): print(cell["kind"], cell["cuda"], cell["profiles"])')
+done < <(ask rows)
 printf '%s\n' "interpreter | CUDA | profile | tests | time" "${table[@]}"
