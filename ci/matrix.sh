@@ -33,7 +33,7 @@ for kind in ${FTCUDA_PYTHON_KIND:-$(ask kinds)}; do
     echo "matrix: $(basename "${wheels[$kind]}"), $(stat -c %s "${wheels[$kind]}") bytes; $("$tools/bin/auditwheel" show "${wheels[$kind]}" | tr '\n' ' ' | grep -oE 'manylinux_[0-9_a-z]+|linux_x86_64' | head -n 1)"
 done
 
-table=()
+table=() failed=0
 while read -r kind cuda profiles; do
     [ -n "${wheels[$kind]:-}" ] || continue
     folder=$work/$kind-cu$cuda
@@ -43,8 +43,9 @@ while read -r kind cuda profiles; do
     for profile in $profiles; do
         begin=$SECONDS
         echo "==== $kind, CUDA $cuda, simulated driver $profile"
-        FTCUDA_DRIVER=sim FTCUDA_SIM_PROFILE=$profile "$folder/bin/python" -m pytest -q "$@" | tee "$work/log"
+        FTCUDA_DRIVER=sim FTCUDA_SIM_PROFILE=$profile "$folder/bin/python" -m pytest -q "$@" | tee "$work/log" || failed=1
         table+=("$kind | $cuda | $profile | $(tail -n 1 "$work/log") | $((SECONDS - begin)) s")
     done
 done < <(ask rows)
 printf '%s\n' "interpreter | CUDA | profile | tests | time" "${table[@]}"
+exit $failed

@@ -94,7 +94,7 @@ def said_by(folder, module, *arguments):
     command = [sys.executable, "-m", module, *arguments]
     # On PATH is where --verifytypes looks for the python whose packages it reads.
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    return subprocess.run(command, capture_output=True, text=True, cwd=folder, timeout=250, env=environment).stdout
+    return subprocess.run(command, capture_output=True, encoding="utf-8", cwd=folder, timeout=250, env=environment).stdout
 
 
 def test_a_program_passes_mypy(programs):

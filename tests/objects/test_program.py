@@ -1,4 +1,5 @@
 import io
+import locale
 import shutil
 import struct
 import subprocess
@@ -39,6 +40,18 @@ def test_logs_are_written_after_success():
     log = io.StringIO()
     Program("__global__ void k() { int unused; }", "c++").compile("ptx", logs=log)
     assert "unused" in log.getvalue()
+
+
+def test_the_thread_keeps_its_locale():
+    """NVRTC 11.8 takes it away, so that text files of the thread would be read as ASCII from then on."""
+
+    def encodings(_):
+        before = locale.getencoding()
+        compile_code('extern "C" __global__ void k() {}')
+        return before, locale.getencoding()
+
+    for before, after in together(2, encodings):  # new threads: this one may have compiled before
+        assert before == after
 
 
 def test_options():

@@ -5,6 +5,10 @@
 #include <atomic>
 #include <mutex>
 
+#ifndef _WIN32
+#include <locale.h>
+#endif
+
 namespace ftcuda::driver {
 
 namespace {
@@ -37,6 +41,18 @@ const char* fill(NvrtcTable& table, const Library& library) {
     table.nvrtcGetErrorString = reinterpret_cast<decltype(table.nvrtcGetErrorString)>(library.symbol("nvrtcGetErrorString"));
     return table.nvrtcGetErrorString == nullptr && missing == nullptr ? "nvrtcGetErrorString" : missing;
 }
+
+// Gives the calling thread its locale back: NVRTC 11.8 leaves it "C", in which Python takes all text for ASCII.
+class KeptLocale {
+#ifndef _WIN32
+public:
+    KeptLocale() noexcept : before_(uselocale(locale_t{})) {}
+    ~KeptLocale() { uselocale(before_); }
+
+private:
+    const locale_t before_;
+#endif
+};
 
 // Destroys the program at the end of a compilation, however it ends.
 class Program {
@@ -101,6 +117,7 @@ const std::string& nvrtc_path() noexcept { return loaded_path; }
 std::pair<int, int> nvrtc_version() noexcept { return version; }
 
 bool compile(Compilation& compilation) {
+    [[maybe_unused]] const KeptLocale locale{};
     Program program;
     if (!check(nvrtc.nvrtcCreateProgram(program.out(), compilation.source.c_str(), compilation.name.c_str(), 0, nullptr, nullptr),
                "nvrtcCreateProgram", compilation)) {
