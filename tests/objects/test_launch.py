@@ -1,5 +1,7 @@
+import copy
 import ctypes
 import inspect
+import pickle
 import sys
 
 import numpy as np
@@ -173,6 +175,8 @@ def test_configurations_compare():
     assert config == LaunchConfig(grid=(2, 3, 1), block=(32,), shmem_size=16)
     assert hash(config) == hash(LaunchConfig(grid=[2, 3], block=32, shmem_size=16))
     assert config != ONE and "grid=(2, 3, 1)" in repr(config)
+    clusters = LaunchConfig(grid=2, cluster=(4, 2), block=32, is_cooperative=True)
+    assert pickle.loads(pickle.dumps(clusters)) == clusters == copy.deepcopy(clusters)
 
 
 def test_a_block_too_large_is_refused_at_the_call(stream, code):

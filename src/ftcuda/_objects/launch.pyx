@@ -110,6 +110,9 @@ cdef class LaunchConfig:
     def __hash__(self):
         return hash(self._identity())
 
+    def __reduce__(self):
+        return LaunchConfig, self._identity()  # for copies, and for other processes
+
     def __repr__(self):
         return (
             f"LaunchConfig(grid={self.grid}, cluster={self.cluster}, block={self.block}, shmem_size={self.shmem_size}, "
