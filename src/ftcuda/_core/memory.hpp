@@ -34,7 +34,7 @@ public:
     // No more allocations; a pool of its own is destroyed at the first synchronisation of the context after its last buffer
     // is gone.
     void close() noexcept {
-        if (lifetime_.close()) destroy();
+        if (!is_kept_ && lifetime_.close()) destroy();
     }
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
     bool enter() noexcept {
@@ -47,8 +47,8 @@ public:
         if (lifetime_.leave()) destroy();
     }
 
-    // References to this object, which each buffer holds, are not counted from now on: it lives as long as the process. Before
-    // other threads see it.
+    // It lives, and is open, as long as the process: close() does nothing, and references to it, which each buffer holds, are not
+    // counted from now on. Before other threads see it.
     void keep_forever() noexcept { is_kept_ = true; }
     void retain() noexcept {
         if (!is_kept_) Shared::retain();

@@ -194,7 +194,7 @@ cdef class Device:
         where there are no pools.
 
         Another `MemoryResource` may be set, for the device in all threads: ``DeviceMemoryResource(device)``, say, is the plain
-        pool. If the device's own is closed, the next use makes another.
+        pool. The device's own cannot be closed.
 
         Thread safety: atomic.
         """

@@ -3,7 +3,6 @@ cimport core.memory as core
 
 cdef class MemoryResource:
     cdef core.MemoryResource* _resource   # constant; null for a resource written in Python
-    cdef bint _is_device_own              # set before others see it: made by default_resource()
     cdef object __weakref__
 
     cdef core.MemoryResource* opened(self) except NULL

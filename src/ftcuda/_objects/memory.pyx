@@ -115,7 +115,8 @@ cdef class MemoryResource:
     def close(self):
         """Refuses further allocations. Idempotent.
 
-        A pool of its own is destroyed by the first `Device.sync` after its last buffer is gone.
+        A pool of its own is destroyed by the first `Device.sync` after its last buffer is gone. Closing a device's own resource,
+        which all threads allocate from, does nothing.
 
         Thread safety: atomic.
         """
@@ -421,7 +422,7 @@ cdef MemoryResource uncached(Device device):
 cdef object allocate_on(Device device, object size, object stream):
     """Behind `Device.allocate`."""
     cdef MemoryResource resource = default_resource(device)
-    if resource._is_device_own or type(resource) is CachingMemoryResource:
+    if type(resource) is CachingMemoryResource:
         return allocate_buffer(resource, size, stream, resource)
     return resource.allocate(size, stream=stream)  # which a subclass may have written anew
 
@@ -431,15 +432,12 @@ cpdef MemoryResource default_resource(Device device):
     cdef int ordinal = device._device.ordinal()
     cdef MemoryResource found = RESOURCES.get(ordinal)
     cdef MemoryResource made
-    if found is None or found._is_device_own and found._resource.is_closed():  # a device is never without
-        made = CachingMemoryResource(uncached(device))
-        made._is_device_own = True
-        made._resource.keep_forever()  # every thread allocates from it
-        make_immortal(made)
-        if found is None:
-            return RESOURCES.setdefault(ordinal, made)  # one for all who come at once, and not in place of one that was set
-        RESOURCES[ordinal] = found = made
-    return found
+    if found is not None:
+        return found
+    made = CachingMemoryResource(uncached(device))
+    made._resource.keep_forever()  # every thread allocates from it
+    make_immortal(made)
+    return RESOURCES.setdefault(ordinal, made)  # one for all who come at once, and not in place of one that was set
 
 
 # CUmemPool_attribute, cuda.h 13.5.
