@@ -128,6 +128,36 @@ for _ in range(100): stream.record()
     )
 
 
+@pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython 3.14 waits for threads that are just detaching")
+def test_daemon_threads_make_few_calls_at_exit(run_python):
+    """Sabotage: without the wait they make thousands, and one process of a thousand crashes."""
+    said = run_python(
+        """
+import atexit, threading, time
+calls = 0
+def look():
+    before, begin = calls, time.perf_counter()
+    time.sleep(0.3)
+    theirs = calls - before
+    for _ in range(500): stream.record(event)
+    print("few" if 0 < theirs < 100 else f"{theirs} calls", "fast" if time.perf_counter() - begin < 3 else "slow")
+atexit.register(look)  # runs after what ftcuda registers at its first use
+"""
+        + SETUP
+        + """
+event = stream.record()
+def spin():
+    global calls
+    while True:
+        stream.record(event)
+        calls += 1
+threading.Thread(target=spin, daemon=True).start()
+while calls < 1000: time.sleep(0.01)
+"""
+    )
+    assert "few fast" in said
+
+
 def test_collection_on_a_thread_without_a_context(run_python):
     """Sabotage: without the ContextScope in Buffer::destroy() the driver answers INVALID_CONTEXT, which the mailbox reports."""
     run_python(

@@ -167,6 +167,7 @@ Status Context::synchronize() {
 
 ContextScope::ContextScope(const Context& context) noexcept : status_(context.usable()) {
     if (!status_.ok()) return;
+    process::pass_exit();
     CUcontext current = nullptr;
     status_ = cu.cuCtxGetCurrent(&current);
     if (!status_.ok() || current == context.cu_context()) return;

@@ -1,10 +1,21 @@
 #include "process.hpp"
 
+#include <chrono>
+#include <thread>
+
 #ifndef _WIN32
 #include <pthread.h>
 #endif
 
 namespace ftcuda::core::process {
+
+namespace {
+
+constexpr std::chrono::milliseconds wait_of_others{10};
+
+thread_local bool ends_process = false;
+
+}  // namespace
 
 std::atomic<State> state{State::running};
 
@@ -15,9 +26,14 @@ void watch_forks() {
 #endif
 }
 
-void begin_exit() noexcept {
+void begin_exit(bool slowly) noexcept {
+    ends_process = true;
     State running = State::running;
-    state.compare_exchange_strong(running, State::exiting, std::memory_order_relaxed);
+    state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting, std::memory_order_relaxed);
+}
+
+void wait_at_exit() noexcept {
+    if (!ends_process) std::this_thread::sleep_for(wait_of_others);
 }
 
 }  // namespace ftcuda::core::process

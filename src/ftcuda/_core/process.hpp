@@ -5,7 +5,7 @@
 
 namespace ftcuda::core::process {
 
-enum class State : unsigned char { running, exiting, forked };
+enum class State : unsigned char { running, exiting, exiting_slowly, forked };
 
 // Written at exit and in a forked child, where no other thread exists; read before every driver call. Relaxed: it
 // guards no other data, and a thread that races with the exit may still make one last call, as in any program.
@@ -14,10 +14,16 @@ extern std::atomic<State> state;
 // Arranges for `state` to change in forked children. Idempotent.
 void watch_forks();
 
-// From now on destructors leave driver handles alone: the driver may already be gone.
-void begin_exit() noexcept;
+// From now on destructors leave driver handles alone: the driver may already be gone. `slowly`: calls in other threads wait first.
+void begin_exit(bool slowly) noexcept;
 
 inline bool is_forked() noexcept { return state.load(std::memory_order_relaxed) == State::forked; }
 inline bool may_destroy() noexcept { return state.load(std::memory_order_relaxed) == State::running; }
+
+// For a thread that is about to call the driver, detached from the interpreter: see begin_exit().
+void wait_at_exit() noexcept;
+inline void pass_exit() noexcept {
+    if (state.load(std::memory_order_relaxed) == State::exiting_slowly) wait_at_exit();
+}
 
 }  // namespace ftcuda::core::process

@@ -3,6 +3,8 @@
 import atexit
 import os
 import sys
+import threading
+import time
 import uuid
 from collections import namedtuple
 from pathlib import Path
@@ -46,7 +48,14 @@ cdef int require_driver() except -1:
 
 
 def _leave_handles():
-    begin_exit()
+    """At exit."""
+    # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter, which then
+    # crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now on, and soon none
+    # of them is on its way there.
+    slowly = sys.version_info < (3, 14)
+    begin_exit(slowly)
+    if slowly and threading.active_count() > 1:
+        time.sleep(0.02)
 
 
 def driver_info():
