@@ -3,7 +3,6 @@
 import atexit
 import os
 import sys
-import threading
 import time
 import uuid
 from collections import namedtuple
@@ -43,18 +42,18 @@ cdef int require_driver() except -1:
             "Install NVIDIA's driver, or set FTCUDA_DRIVER=sim to run on the simulated driver"
         )
     watch_forks()
-    atexit.register(_leave_handles)
+    atexit.register(_begin_exit)
     return 0
 
 
-def _leave_handles():
-    """At exit."""
+def _begin_exit():
+    """Runs at exit, in the thread that ends the process."""
     # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter, which then
     # crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now on, and soon none
     # of them is on its way there.
     slowly = sys.version_info < (3, 14)
     begin_exit(slowly)
-    if slowly and threading.active_count() > 1:
+    if slowly and len(sys._current_frames()) > 1:
         time.sleep(0.02)
 
 
