@@ -130,7 +130,7 @@ for _ in range(100): stream.record()
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython 3.14 waits for threads that are just detaching")
 def test_daemon_threads_make_few_calls_at_exit(run_python):
-    """Sabotage: without the wait they make thousands, and one process of a thousand crashes."""
+    """Sabotage: without the wait they make thousands, and one process of seven hundred crashes."""
     said = run_python(
         """
 import atexit, threading, time

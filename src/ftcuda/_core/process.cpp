@@ -26,10 +26,10 @@ void watch_forks() {
 #endif
 }
 
-void begin_exit(bool slowly) noexcept {
+bool begin_exit(bool slowly) noexcept {
     ends_process = true;
     State running = State::running;
-    state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting, std::memory_order_relaxed);
+    return state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting, std::memory_order_relaxed);
 }
 
 void wait_at_exit() noexcept {

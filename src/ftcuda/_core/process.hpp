@@ -15,7 +15,8 @@ extern std::atomic<State> state;
 void watch_forks();
 
 // From now on destructors leave driver handles alone: the driver may already be gone. `slowly`: calls in other threads wait first.
-void begin_exit(bool slowly) noexcept;
+// True for the first call.
+bool begin_exit(bool slowly) noexcept;
 
 inline bool is_forked() noexcept { return state.load(std::memory_order_relaxed) == State::forked; }
 inline bool may_destroy() noexcept { return state.load(std::memory_order_relaxed) == State::running; }

@@ -52,9 +52,9 @@ def _begin_exit():
     # crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now on, and soon none
     # of them is on its way there.
     slowly = sys.version_info < (3, 14)
-    begin_exit(slowly)
-    if slowly and len(sys._current_frames()) > 1:
-        time.sleep(0.02)
+    is_first = begin_exit(slowly)  # threads that load the driver at once all register this
+    if is_first and slowly and len(sys._current_frames()) > 1:
+        time.sleep(0.02)  # two of their waits
 
 
 def driver_info():

@@ -1,3 +1,3 @@
 cdef extern from "_core/process.hpp" namespace "ftcuda::core::process" nogil:
     void watch_forks()
-    void begin_exit(bint slowly)
+    bint begin_exit(bint slowly)
