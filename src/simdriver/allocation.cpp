@@ -9,12 +9,26 @@ namespace ftcuda::sim {
 
 namespace {
 
-CUresult free_plain(std::uint64_t address, Kind expected_host, bool host) {
+CUresult allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
+    const Guard lock(world().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    if ((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    std::uint64_t begin = 0;
+    const CUresult result = allocate(context->device, Kind::pinned, bytes, nullptr, begin);
+    if (result != CUDA_SUCCESS) return result;
+    find_allocation(begin, 1)->flags = flags;
+    *pointer = reinterpret_cast<void*>(begin);
+    return CUDA_SUCCESS;
+}
+
+CUresult free_plain(std::uint64_t address, bool host) {
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     if (address == 0) return CUDA_SUCCESS;
     Allocation* const allocation = find_allocation(address, 1);
-    const bool fits = allocation != nullptr && allocation->begin == address && (allocation->kind == expected_host) == host &&
-                      !allocation->module_owned;
+    const bool fits = allocation != nullptr && allocation->begin == address && (allocation->kind == Kind::pinned) == host &&
+                      allocation->kind != Kind::registered && !allocation->module_owned;
     if (!fits) {
         violation("memory freed that is not allocated (twice, or foreign)");
         return CUDA_ERROR_INVALID_VALUE;
@@ -74,29 +88,28 @@ FTCUDA_SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes
 FTCUDA_SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
     FTCUDA_SIM_ENTER(cuMemFree_v2);
     const Guard lock(world().mutex);
-    return free_plain(pointer, Kind::pinned, false);
+    return free_plain(pointer, false);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned) {
+FTCUDA_SIM_EXPORT CUresult cuMemHostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     FTCUDA_SIM_ENTER(cuMemHostAlloc);
-    const Guard lock(world().mutex);
-    Context* context = nullptr;
-    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
-    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    std::uint64_t begin = 0;
-    const CUresult result = allocate(context->device, Kind::pinned, bytes, nullptr, begin);
-    if (result == CUDA_SUCCESS) *pointer = reinterpret_cast<void*>(begin);
-    return result;
+    return allocate_host(pointer, bytes, flags);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) {
+    FTCUDA_SIM_ENTER(cuMemAllocHost_v2);
+    return allocate_host(pointer, bytes, 0);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemFreeHost(void* pointer) {
     FTCUDA_SIM_ENTER(cuMemFreeHost);
     const Guard lock(world().mutex);
-    return free_plain(reinterpret_cast<std::uintptr_t>(pointer), Kind::pinned, true);
+    return free_plain(reinterpret_cast<std::uintptr_t>(pointer), true);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned) {
+FTCUDA_SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
     FTCUDA_SIM_ENTER(cuMemAllocManaged);
+    if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
     const Guard lock(world().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
@@ -107,47 +120,11 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t b
     return result;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr pointer) {
-    FTCUDA_SIM_ENTER(cuPointerGetAttribute);
-    const Guard lock(world().mutex);
-    const Allocation* const allocation = find_allocation(pointer, 1);
-    if (allocation == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT:
-        *static_cast<CUcontext*>(value) = world().contexts[static_cast<std::size_t>(allocation->device)]->handle;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-        *static_cast<unsigned*>(value) = allocation->kind == Kind::pinned ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-        *static_cast<CUdeviceptr*>(value) = pointer;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_HOST_POINTER:
-        if (allocation->kind == Kind::device) return CUDA_ERROR_INVALID_VALUE;
-        *static_cast<void**>(value) = reinterpret_cast<void*>(static_cast<std::uintptr_t>(pointer));
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_IS_MANAGED:
-        *static_cast<unsigned char*>(value) = allocation->kind == Kind::managed;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-        *static_cast<int*>(value) = allocation->device;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-        *static_cast<CUdeviceptr*>(value) = allocation->begin;
-        return CUDA_SUCCESS;
-    case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-        *static_cast<std::size_t*>(value) = allocation->size;
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
 FTCUDA_SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
     FTCUDA_SIM_ENTER(cuDeviceGetDefaultMemPool);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-    *pool = world().default_pool_handles[static_cast<std::size_t>(device)];
+    *pool = world().default_pools[static_cast<std::size_t>(device)]->handle;
     return CUDA_SUCCESS;
 }
 
@@ -157,7 +134,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t byt
     const Guard lock(world().mutex);
     std::shared_ptr<Stream> found;
     if (const CUresult result = find_stream(stream, found); result != CUDA_SUCCESS) return result;
-    return allocate_async(pointer, bytes, world().default_pools[static_cast<std::size_t>(found->context->device)], stream);
+    return allocate_async(pointer, bytes, world().current_pools[static_cast<std::size_t>(found->context->device)], stream);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
@@ -176,7 +153,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     Allocation* const allocation = find_allocation(pointer, 1);
-    if (allocation == nullptr || allocation->begin != pointer || allocation->freeing) {
+    if (allocation == nullptr || allocation->begin != pointer || allocation->freeing || allocation->kind == Kind::registered) {
         violation("memory freed that is not allocated (twice, or foreign)");
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -235,7 +212,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPool
     pool->location = properties->location.type;
     pool->allocation_type = properties->allocType;
     pool->limit = properties->maxSize;
-    *handle = reinterpret_cast<CUmemoryPool>(world().pools.add(pool));
+    *handle = pool->handle = reinterpret_cast<CUmemoryPool>(world().pools.add(pool));
     return CUDA_SUCCESS;
 }
 
@@ -246,6 +223,10 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     if (pool->is_default) return CUDA_ERROR_INVALID_VALUE;
     world().pools.remove(handle);  // allocations keep the pool
+    pool->handle = nullptr;
+    for (std::size_t device = 0; device < world().current_pools.size(); ++device) {
+        if (world().current_pools[device] == pool) world().current_pools[device] = world().default_pools[device];
+    }
     return CUDA_SUCCESS;
 }
 

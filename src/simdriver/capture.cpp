@@ -56,6 +56,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, int* status) {
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
+    FTCUDA_SIM_ENTER(cuStreamBeginCapture_v2);
     const Guard lock(world().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
@@ -72,6 +73,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
+    FTCUDA_SIM_ENTER(cuStreamEndCapture);
     World& w = world();
     const Guard lock(w.mutex);
     std::shared_ptr<Stream> stream;
@@ -90,6 +92,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+    FTCUDA_SIM_ENTER(cuGraphDestroy);
     const Guard lock(world().mutex);
     return world().graphs.remove(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -39,9 +39,10 @@ void clear_violations() {
 }
 
 void count_allocations(int object, std::uint64_t& count, std::uint64_t& bytes) {
-    const Kind kind = object == FTCUDA_SIM_DEVICE_ALLOCATION   ? Kind::device
-                      : object == FTCUDA_SIM_PINNED_ALLOCATION ? Kind::pinned
-                                                               : Kind::managed;
+    const Kind kind = object == FTCUDA_SIM_DEVICE_ALLOCATION    ? Kind::device
+                      : object == FTCUDA_SIM_PINNED_ALLOCATION  ? Kind::pinned
+                      : object == FTCUDA_SIM_MANAGED_ALLOCATION ? Kind::managed
+                                                                : Kind::registered;
     for (const auto& [begin, allocation] : world().allocations) {
         if (allocation.kind != kind || allocation.module_owned) continue;
         ++count;
@@ -62,6 +63,7 @@ std::uint64_t live(int object) {
     case FTCUDA_SIM_EVENT: return w.events.size();
     case FTCUDA_SIM_MODULE: return w.modules.size();
     case FTCUDA_SIM_POOL: return w.pools.size() - w.default_pools.size();
+    case FTCUDA_SIM_LIBRARY: return w.libraries.size();
     default: break;
     }
     std::uint64_t count = 0;
@@ -110,9 +112,14 @@ int schedule_begin(int kind, unsigned depth, std::uint64_t seed, unsigned thread
     return scheduler::begin(lock, {static_cast<scheduler::Kind>(kind), depth, seed}, threads) ? 1 : 0;
 }
 
-int schedule_wait() {
+int schedule_wait(std::uint64_t milliseconds) {
     Guard lock(world().mutex);
-    return static_cast<int>(scheduler::wait(lock));
+    return static_cast<int>(scheduler::wait(lock, std::chrono::milliseconds(milliseconds)));
+}
+
+void schedule_abandon() {
+    Guard lock(world().mutex);
+    scheduler::abandon(lock);
 }
 
 std::size_t schedule_report(char* text, std::size_t capacity) {
@@ -143,11 +150,7 @@ void schedule_leave() {
 int schedule_is_on() { return scheduler::is_scheduled() ? 1 : 0; }
 void schedule_point(const char* where) { scheduler::point(where); }
 
-int schedule_park(const void* key, const char* where) {
-    if (!scheduler::is_scheduled()) return 0;
-    Guard lock(world().mutex);
-    return scheduler::park(lock, key, where) ? 1 : 0;
-}
+int schedule_park(const void* key, const char* where) { return scheduler::park(key, where) ? 1 : 0; }
 
 void schedule_unpark(const void* key) {
     if (!scheduler::is_active()) return;  // no lock without need: in the child of a fork it may be locked for ever
@@ -155,12 +158,24 @@ void schedule_unpark(const void* key) {
     scheduler::unpark(key);
 }
 
+void schedule_hold(const void* key) {
+    if (!scheduler::is_scheduled()) return;
+    const Guard lock(world().mutex);
+    scheduler::hold(key);
+}
+
+void schedule_let_go(const void* key) {
+    if (!scheduler::is_scheduled()) return;
+    const Guard lock(world().mutex);
+    scheduler::let_go(key);
+}
+
 const FtcudaSimControl control = {
-    2,           violation_count, violation_text, clear_violations, live,          live_bytes,   calls_of,     name_of,      hold,
+    3,           violation_count, violation_text, clear_violations, live,          live_bytes,   calls_of,     name_of,      hold,
     release_clock, this_thread,   add_fault_of,   release_fault,    fault_hits,    fault_waiting, clear_faults, limit_memory,
     last_fault_text, watch_races,
     schedule_begin, schedule_wait, schedule_report, schedule_steps, schedule_trace, schedule_enter, schedule_leave, schedule_is_on,
-    schedule_point, schedule_park, schedule_unpark,
+    schedule_point, schedule_park, schedule_unpark, schedule_hold, schedule_let_go, schedule_abandon, scheduler::set_detachment,
 };
 
 }  // namespace
@@ -174,3 +189,5 @@ FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.sche
 FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
 FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) { return ftcuda::sim::control.schedule_park(key, where); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }

@@ -19,6 +19,8 @@ enum FtcudaSimObject : int {
     FTCUDA_SIM_DEVICE_ALLOCATION,
     FTCUDA_SIM_PINNED_ALLOCATION,
     FTCUDA_SIM_MANAGED_ALLOCATION,
+    FTCUDA_SIM_REGISTERED_MEMORY,
+    FTCUDA_SIM_LIBRARY,
     FTCUDA_SIM_OBJECT_KINDS,
 };
 
@@ -26,6 +28,7 @@ enum FtcudaSimFaultAction : int {
     FTCUDA_SIM_FAIL,      // return `value` as the status without doing anything
     FTCUDA_SIM_HOLD,      // wait at the entry until ftcuda_sim_release(fault)
     FTCUDA_SIM_POISON,    // do nothing, mark the current context failed with status `value`, return it
+    FTCUDA_SIM_HOLD_AFTER,  // do it, then wait before the answer is returned, until the fault is released
 };
 
 struct FtcudaSimFault {
@@ -40,10 +43,11 @@ enum FtcudaSimEnding : int {
     FTCUDA_SIM_FINISHED,
     FTCUDA_SIM_DEADLOCK,       // nobody could go on
     FTCUDA_SIM_STUCK,          // the thread whose turn it was did nothing for 20 seconds
+    FTCUDA_SIM_LATE,           // the time was over
 };
 
 struct FtcudaSimControl {
-    int version;  // of this struct: 2
+    int version;  // of this struct: 3
 
     // Violations: what correct programs never do (stale or foreign handle, double destroy, free before last use, leak of
     // a capture, ...). They are counted and described; the oldest 256 texts are kept.
@@ -75,8 +79,8 @@ struct FtcudaSimControl {
     // The seeded scheduler (scheduler.hpp). Begin waits until nothing runs; 0 if a session is under way. The threads of the
     // test then enter, each with its index, and leave; the thread that began waits for the end.
     int (*schedule_begin)(int kind, unsigned depth, std::uint64_t seed, unsigned threads);   // kind 0: random, 1: PCT
-    int (*schedule_wait)();                            // FtcudaSimEnding
-    std::size_t (*schedule_report)(char* text, std::size_t capacity);   // where everybody stood at the end
+    int (*schedule_wait)(std::uint64_t milliseconds);  // FtcudaSimEnding; unless finished, everybody stands still until schedule_abandon
+    std::size_t (*schedule_report)(char* text, std::size_t capacity);   // where everybody stood at the end; returns the full length
     std::uint64_t (*schedule_steps)();
     std::uint64_t (*schedule_trace)();                 // the same seed gives the same
     void (*schedule_enter)(std::uint64_t index);
@@ -85,6 +89,11 @@ struct FtcudaSimControl {
     void (*schedule_point)(const char* where);         // `where` must live for ever
     int (*schedule_park)(const void* key, const char* where);   // 0 at once outside a session
     void (*schedule_unpark)(const void* key);
+    void (*schedule_hold)(const void* key);            // this thread has what others park for, until schedule_let_go
+    void (*schedule_let_go)(const void* key);
+    void (*schedule_abandon)();                        // lets everybody run freely after a session that ended badly
+    // How a thread lets go of its interpreter while it waits for its turn (scheduler.hpp).
+    void (*schedule_set_detachment)(void* (*detach)(), void (*attach)(void*));
 };
 
 const FtcudaSimControl* ftcuda_sim_control();

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 
 #ifndef _WIN32
 #include <pthread.h>
@@ -16,11 +17,14 @@ namespace ftcuda::sim {
 
 namespace {
 
+template <class... Parameters>
+constexpr bool takes_stream(CUresult (*)(Parameters...)) noexcept {
+    return (std::is_same_v<Parameters, CUstream> || ...);
+}
+
 const CallDescription calls[] = {
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) \
-    {#symbol, name, version, reinterpret_cast<void*>(&symbol)},
-#include "../ftcuda/_driver/entry_points.def"
-#undef FTCUDA_ENTRY
+#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) {#symbol, name, version, reinterpret_cast<void*>(&symbol), takes_stream(&symbol)},
+#include "entry_points.def"
 };
 
 std::atomic<bool> forked{false};
@@ -44,6 +48,7 @@ constexpr Error errors[] = {
     {CUDA_ERROR_NO_BINARY_FOR_GPU, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
     {CUDA_ERROR_INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
     {CUDA_ERROR_UNSUPPORTED_PTX_VERSION, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
+    {CUDA_ERROR_FILE_NOT_FOUND, "CUDA_ERROR_FILE_NOT_FOUND", "file not found"},
     {CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND, "CUDA_ERROR_SHARED_OBJECT_SYMBOL_NOT_FOUND", "shared object symbol not found"},
     {CUDA_ERROR_INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {CUDA_ERROR_NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
@@ -52,6 +57,8 @@ constexpr Error errors[] = {
     {CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"},
     {CUDA_ERROR_LAUNCH_TIMEOUT, "CUDA_ERROR_LAUNCH_TIMEOUT", "the launch timed out and was terminated"},
     {CUDA_ERROR_CONTEXT_IS_DESTROYED, "CUDA_ERROR_CONTEXT_IS_DESTROYED", "context is destroyed"},
+    {CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "part or all of the requested memory range is already mapped"},
+    {CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, "CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "pointer does not correspond to a registered memory region"},
     {CUDA_ERROR_ASSERT, "CUDA_ERROR_ASSERT", "device-side assert triggered"},
     {CUDA_ERROR_HARDWARE_STACK_ERROR, "CUDA_ERROR_HARDWARE_STACK_ERROR", "hardware stack error"},
     {CUDA_ERROR_ILLEGAL_INSTRUCTION, "CUDA_ERROR_ILLEGAL_INSTRUCTION", "an illegal instruction was encountered"},
@@ -80,8 +87,15 @@ const Error* find_error(CUresult code) noexcept {
 
 bool valid_device(CUdevice device) noexcept { return device >= 0 && device < device_count(); }
 
+// Whether the driver has a second form of a call, in which no stream means the calling thread's own. There is none here.
+bool has_per_thread_form(const CallDescription& call) noexcept {
+    if (std::strcmp(call.name, "cuStreamDestroy") == 0) return false;
+    const bool copies = std::strncmp(call.name, "cuMemcpy", 8) == 0 || std::strncmp(call.name, "cuMemset", 8) == 0;
+    return call.takes_stream || copies || std::strcmp(call.name, "cuLaunchKernelEx") == 0;
+}
+
 // What cuGetProcAddress of this driver answers: 0 found, 1 no such symbol, 2 newer than the version asked for.
-int look_up(const char* name, int version, void** function) noexcept {
+int look_up(const char* name, int version, std::uint64_t flags, void** function) noexcept {
     *function = nullptr;
     const CallDescription* best = nullptr;
     bool known = false;
@@ -91,6 +105,7 @@ int look_up(const char* name, int version, void** function) noexcept {
         if (call.version <= version && (best == nullptr || call.version > best->version)) best = &call;
     }
     if (best == nullptr) return known ? 2 : 1;
+    if ((flags & CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM) != 0 && has_per_thread_form(*best)) return 1;
     *function = best->address;
     return 0;
 }
@@ -100,6 +115,8 @@ bool is_private(Call call) noexcept {
     switch (call) {
     case Call::cuCtxGetCurrent:
     case Call::cuCtxSetCurrent:
+    case Call::cuCtxPushCurrent_v2:
+    case Call::cuCtxPopCurrent_v2:
     case Call::cuThreadExchangeStreamCaptureMode:
     case Call::cuGetErrorName:
     case Call::cuGetErrorString:
@@ -113,6 +130,8 @@ bool is_private(Call call) noexcept {
 
 const CallDescription& describe(Call call) noexcept { return calls[static_cast<unsigned>(call)]; }
 
+Passage::~Passage() { leave_call(); }
+
 CUresult enter(Call call) {
     if (!is_private(call)) scheduler::point(describe(call).symbol);
     CUresult result = CUDA_SUCCESS;
@@ -122,18 +141,18 @@ CUresult enter(Call call) {
     return world().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuGetProcAddress_v2(const char* name, void** function, int version, std::uint64_t, int* found) {
+FTCUDA_SIM_EXPORT CUresult cuGetProcAddress_v2(const char* name, void** function, int version, std::uint64_t flags, int* found) {
     if (profile() == nullptr || profile()->driver_version < 12000) return CUDA_ERROR_NOT_FOUND;
     if (version > profile()->driver_version) return CUDA_ERROR_INVALID_VALUE;
-    const int answer = look_up(name, version, function);
+    const int answer = look_up(name, version, flags, function);
     if (found != nullptr) *found = answer;
     return CUDA_SUCCESS;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, std::uint64_t) {
+FTCUDA_SIM_EXPORT CUresult cuGetProcAddress(const char* name, void** function, int version, std::uint64_t flags) {
     if (profile() == nullptr || profile()->driver_version < 11030) return CUDA_ERROR_NOT_FOUND;
     if (version > profile()->driver_version) return CUDA_ERROR_INVALID_VALUE;
-    return look_up(name, version, function) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return look_up(name, version, flags, function) == 0 ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
@@ -156,8 +175,9 @@ FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
         auto pool = std::make_shared<Pool>();
         pool->device = device;
         pool->is_default = true;
+        pool->handle = reinterpret_cast<CUmemoryPool>(w.pools.add(pool));
         w.default_pools.push_back(pool);
-        w.default_pool_handles.push_back(reinterpret_cast<CUmemoryPool>(w.pools.add(pool)));
+        w.current_pools.push_back(pool);
         w.memory_limits.push_back(0);
         w.memory_used.push_back(0);
     }
@@ -267,8 +287,12 @@ FTCUDA_SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
 FTCUDA_SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
     FTCUDA_SIM_ENTER(cuCtxSetCurrent);
     const Guard lock(world().mutex);
-    if (context != nullptr && !world().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    current_context = context;
+    if (context == nullptr) {
+        pop_context();
+        return CUDA_SUCCESS;
+    }
+    if (!world().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    current_context = context;   // in place of the one on top
     return CUDA_SUCCESS;
 }
 

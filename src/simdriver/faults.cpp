@@ -33,6 +33,23 @@ Plan& plan() noexcept {
     return only;
 }
 
+// The fault that holds the calling thread's present call after its effect; 0: none.
+thread_local std::uint64_t held_after = 0;
+
+void wait_for_release(Plan& p, Guard& lock, std::uint64_t id) {
+    ++p.faults.at(id).waiting;
+    p.changed.notify_all();
+    while (p.faults.count(id) != 0) p.changed.wait(lock);
+}
+
+// Whether this call of the calling thread is the one that the fault is planned for.
+bool is_due(Fault& fault, Call call) {
+    if (fault.entry != describe(call).symbol || (fault.thread != 0 && fault.thread != this_thread())) return false;
+    if (fault.nth == 0 || --fault.nth != 0) return false;
+    ++fault.hits;
+    return true;
+}
+
 void poison_current(CUresult value) {
     const Guard lock(world().mutex);
     const std::shared_ptr<Context> context = world().context_handles.find(current_context);
@@ -47,16 +64,14 @@ bool apply_faults(Call call, CUresult& result) {
     p.calls[static_cast<std::size_t>(call)].fetch_add(1, std::memory_order_relaxed);
     if (p.size.load(std::memory_order_acquire) == 0) return false;
     Guard lock(p.mutex);
+    for (auto& [id, fault] : p.faults) {  // beside whatever else is planned for the same call
+        if (fault.action == FTCUDA_SIM_HOLD_AFTER && is_due(fault, call)) held_after = id;
+    }
     for (auto& [id, fault] : p.faults) {
-        if (fault.entry != describe(call).symbol || (fault.thread != 0 && fault.thread != this_thread())) continue;
-        if (fault.nth == 0 || --fault.nth != 0) continue;
-        ++fault.hits;
+        if (fault.action == FTCUDA_SIM_HOLD_AFTER || !is_due(fault, call)) continue;
         result = fault.value;
         if (fault.action == FTCUDA_SIM_HOLD) {
-            ++fault.waiting;
-            p.changed.notify_all();
-            const std::uint64_t held = id;
-            while (p.faults.count(held) != 0) p.changed.wait(lock);
+            wait_for_release(p, lock, std::uint64_t{id});
             return false;
         }
         const bool poisons = fault.action == FTCUDA_SIM_POISON;
@@ -65,6 +80,15 @@ bool apply_faults(Call call, CUresult& result) {
         return true;
     }
     return false;
+}
+
+void leave_call() noexcept {
+    const std::uint64_t id = held_after;
+    if (id == 0) return;
+    held_after = 0;
+    Plan& p = plan();
+    Guard lock(p.mutex);
+    if (p.faults.count(id) != 0) wait_for_release(p, lock, id);
 }
 
 std::uint64_t calls_of(const char* symbol) {

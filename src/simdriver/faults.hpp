@@ -7,6 +7,8 @@ namespace ftcuda::sim {
 
 // Counts the call. True if a fault applies; `result` is then what the call answers.
 bool apply_faults(Call call, CUresult& result);
+// Waits where a fault holds the calling thread's call after its effect.
+void leave_call() noexcept;
 
 std::uint64_t calls_of(const char* symbol);   // of all entries when null
 const char* name_of(std::uint64_t index);     // null past the last entry

@@ -7,9 +7,8 @@ namespace ftcuda::sim {
 
 // One enumerator per line of entry_points.def.
 enum class Call : unsigned {
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) symbol,
-#include "../ftcuda/_driver/entry_points.def"
-#undef FTCUDA_ENTRY
+#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) symbol,
+#include "entry_points.def"
     count,
 };
 
@@ -18,6 +17,7 @@ struct CallDescription {
     const char* name;
     int version;
     void* address;
+    bool takes_stream;   // as a parameter
 };
 
 const CallDescription& describe(Call call) noexcept;
@@ -25,11 +25,18 @@ const CallDescription& describe(Call call) noexcept;
 // Success, or what the exported function is to answer at once.
 CUresult enter(Call call);
 
+// Around an exported function's body: a fault may hold the call when it is done and before it returns.
+struct Passage {
+    Passage() noexcept = default;
+    Passage(const Passage&) = delete;
+    Passage& operator=(const Passage&) = delete;
+    ~Passage();
+};
+
 // The declarations behind the exports: a line of the list without its definition does not link.
 extern "C" {
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) CUresult symbol parameters;
-#include "../ftcuda/_driver/entry_points.def"
-#undef FTCUDA_ENTRY
+#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) CUresult symbol parameters;
+#include "entry_points.def"
 }
 
 }  // namespace ftcuda::sim
@@ -41,4 +48,5 @@ extern "C" {
 #endif
 
 #define FTCUDA_SIM_ENTER(symbol)                                                                     \
+    const Passage passage;                                                                           \
     if (const CUresult refused = enter(Call::symbol); refused != CUDA_SUCCESS) return refused

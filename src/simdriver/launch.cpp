@@ -1,5 +1,6 @@
 // Exports: launches.
 #include "gate.hpp"
+#include "module.hpp"
 #include "profile.hpp"
 #include "races.hpp"
 #include "scheduler.hpp"
@@ -30,6 +31,7 @@ CUresult result_of(ptx::Fault fault) noexcept {
     case ptx::Fault::assertion: return CUDA_ERROR_ASSERT;
     case ptx::Fault::invalid_program_counter: return CUDA_ERROR_INVALID_PC;
     case ptx::Fault::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case ptx::Fault::barrier_misuse:
     case ptx::Fault::barrier_deadlock:
     case ptx::Fault::aborted:
     case ptx::Fault::out_of_budget: break;
@@ -51,7 +53,7 @@ CUresult check(const Shape& shape, const Function& function, const ptx::Entry& e
     }
     if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
     if (threads > entry.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (static_cast<int>(shape.shared_bytes) > function.max_dynamic_shared) return CUDA_ERROR_INVALID_VALUE;
+    if (static_cast<int>(shape.shared_bytes) > *function.effective().max_dynamic_shared) return CUDA_ERROR_INVALID_VALUE;
     if (shape.cooperative) {
         int multiprocessors = 0;
         device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, multiprocessors);
@@ -121,13 +123,10 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape, 
 
 CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra) {
     const Guard lock(world().mutex);
-    const std::shared_ptr<Function> function = world().functions.find(handle);
-    if (!function) {
-        violation("stale or foreign function handle");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(handle, function, stream->context); result != CUDA_SUCCESS) return result;
     if (stream->context != function->module->context) return CUDA_ERROR_INVALID_HANDLE;
     if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
     const ptx::Entry& entry = function->module->program->entries()[function->entry];

@@ -146,6 +146,7 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
         pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
     }
     allocation.pool = std::move(pool);
+    allocation.id = w.next_allocation_id++;
     begin = allocation.begin;
     w.allocations.emplace(begin, std::move(allocation));
     return CUDA_SUCCESS;
@@ -166,7 +167,10 @@ Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
 
 void release(Allocation& allocation) {
     World& w = world();
-    if (allocation.pending != 0) violation("memory freed before the last work that uses it was done");
+    if (allocation.pending != 0) {
+        violation(allocation.kind == Kind::registered ? "memory unregistered before the last work that uses it was done"
+                                                      : "memory freed before the last work that uses it was done");
+    }
     if (allocation.pool) allocation.pool->used -= allocation.size;
     if (allocation.kind == Kind::device) {
         if (allocation.size <= resident) {
@@ -176,7 +180,7 @@ void release(Allocation& allocation) {
         }
         arena(allocation.device).give(allocation.begin, rounded(allocation.size));
         w.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
-    } else {
+    } else if (allocation.kind != Kind::registered) {
         pages::unmap(allocation.bytes, allocation.size);
     }
     w.allocations.erase(allocation.begin);

@@ -1,5 +1,6 @@
-// Exports: modules, functions and their attributes, occupancy.
-#include "fatbin.hpp"
+// Exports: modules, functions and their attributes.
+#include "module.hpp"
+
 #include "gate.hpp"
 #include "profile.hpp"
 
@@ -10,60 +11,16 @@ namespace ftcuda::sim {
 
 namespace {
 
-constexpr int threads_per_multiprocessor = 2048;
-constexpr int blocks_per_multiprocessor = 32;
-constexpr int shared_per_multiprocessor = 100 * 1024;
-constexpr int registers_per_multiprocessor = 65536;
-
-const ptx::Entry& entry_of(const Function& function) { return function.module->program->entries()[function.entry]; }
-
-CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function) {
-    function = world().functions.find(handle);
-    if (!function) {
-        violation("stale or foreign function handle");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
-    return function->module->context->failure;
+CUresult find_module(CUmodule handle, std::shared_ptr<Module>& module) {
+    module = world().modules.find(handle);
+    if (module) return CUDA_SUCCESS;
+    violation("stale or foreign module handle");
+    return CUDA_ERROR_INVALID_HANDLE;
 }
 
-void write_log(unsigned count, const int* options, void* const* values, const std::string& log) {
-    char* buffer = nullptr;
-    std::size_t capacity = 0;
-    for (unsigned index = 0; index < count; ++index) {
-        if (options[index] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(values[index]);
-        if (options[index] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) capacity = reinterpret_cast<std::uintptr_t>(values[index]);
-    }
-    if (buffer == nullptr || capacity == 0) return;
-    const std::size_t length = std::min(log.size(), capacity - 1);
-    std::memcpy(buffer, log.data(), length);
-    buffer[length] = '\0';
-}
-
-CUresult result_of(ptx::LoadError error) noexcept {
-    switch (error) {
-    case ptx::LoadError::none: return CUDA_SUCCESS;
-    case ptx::LoadError::newer_ptx_version: return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
-    case ptx::LoadError::newer_target: return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    case ptx::LoadError::unresolved_symbol:
-    case ptx::LoadError::syntax:
-    case ptx::LoadError::unsupported: break;
-    }
-    return CUDA_ERROR_INVALID_PTX;
-}
-
-// Gives the module's variables their memory and first values.
-CUresult place_variables(Module& module) {
+// Writes the addresses of variables where the first values of others want them.
+void relocate(const Module& module) {
     const std::vector<ptx::Variable>& variables = module.program->variables();
-    for (const ptx::Variable& variable : variables) {
-        std::uint64_t begin = 0;
-        const Kind kind = variable.managed ? Kind::managed : Kind::device;
-        const CUresult result = allocate(module.context->device, kind, std::max<std::size_t>(variable.size, 1), nullptr, begin);
-        if (result != CUDA_SUCCESS) return result;
-        Allocation& allocation = *find_allocation(begin, 1);
-        allocation.module_owned = true;
-        std::memcpy(allocation.bytes, variable.initial.data(), variable.initial.size());
-        module.addresses.push_back(begin);
-    }
     for (std::size_t index = 0; index < variables.size(); ++index) {
         Allocation& allocation = *find_allocation(module.addresses[index], 1);
         for (const ptx::Variable::Relocation& relocation : variables[index].relocations) {
@@ -74,12 +31,12 @@ CUresult place_variables(Module& module) {
             }
         }
     }
-    return CUDA_SUCCESS;
 }
 
-void free_variables(Module& module) {
-    for (const std::uint64_t address : module.addresses) {
-        if (Allocation* const allocation = find_allocation(address, 1)) release(*allocation);
+void free_variables(const Module& module) {
+    for (std::size_t index = 0; index < module.addresses.size(); ++index) {
+        if (module.library != nullptr && module.program->variables()[index].managed) continue;   // the library's
+        if (Allocation* const allocation = find_allocation(module.addresses[index], 1)) release(*allocation);
     }
 }
 
@@ -90,84 +47,66 @@ std::size_t bank_base() noexcept {
     return compute_capability() >= 90 ? 0x210 : 0x160;
 }
 
-int blocks_that_fit(const Function& function, int block_size, std::size_t dynamic_shared) {
-    const ptx::Entry& entry = entry_of(function);
-    if (block_size <= 0 || block_size > static_cast<int>(entry.max_threads)) return 0;
-    int blocks = std::min(blocks_per_multiprocessor, threads_per_multiprocessor / ((block_size + 31) / 32 * 32));
-    const std::size_t shared = entry.static_shared_bytes + dynamic_shared + 1024;  // 1 KiB of each block is the system's
-    blocks = std::min(blocks, static_cast<int>(shared_per_multiprocessor / shared));
-    const int registers = static_cast<int>(std::max(entry.registers, 16u)) * ((block_size + 31) / 32 * 32);
-    return std::min(blocks, registers_per_multiprocessor / std::max(registers, 1));
+CUresult load_module(CUmodule* handle, const void* image, const JitOptions& options) {
+    Guard lock(world().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    lock.unlock();
+    std::shared_ptr<const ptx::Program> program;
+    if (const CUresult result = load_program(image, options, program); result != CUDA_SUCCESS) return result;
+    lock.lock();
+    return make_module(*context, std::move(program), nullptr, {}, *handle);
 }
 
 }  // namespace
 
-FTCUDA_SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned count, int* options, void** values) {
-    FTCUDA_SIM_ENTER(cuModuleLoadDataEx);
-    const char* text = static_cast<const char*>(image);
-    Guard lock(world().mutex);
-    Context* context = nullptr;
-    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
-    if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
-        write_log(count, options, values, "the simulated driver runs PTX only: compile to PTX");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
-    }
-    lock.unlock();
-    std::string unpacked;
-    std::string log;
-    if (is_fatbin(text)) {
-        unpacked = ptx_of_fatbin(text, compute_capability(), log);
-        if (unpacked.empty()) {
-            write_log(count, options, values, log);
-            return CUDA_ERROR_NO_BINARY_FOR_GPU;
-        }
-        text = unpacked.c_str();
-    }
-    const ptx::Target target{compute_capability(), profile()->ptx_version};
-    ptx::LoadError error = ptx::LoadError::none;
-    std::unique_ptr<const ptx::Program> program = ptx::Program::load(text, target, error, log);
-    if (!program) {
-        write_log(count, options, values, log);
-        return result_of(error);
-    }
-    lock.lock();
-    auto module = std::make_shared<Module>();
-    module->context = context;
-    module->program = std::move(program);
-    if (const CUresult result = place_variables(*module); result != CUDA_SUCCESS) {
-        free_variables(*module);
-        return result;
-    }
-    *handle = reinterpret_cast<CUmodule>(world().modules.add(module));
+const ptx::Entry& entry_of(const Function& function) { return function.module->program->entries()[function.entry]; }
+
+CUresult place_variable(int device, const ptx::Variable& variable, std::uint64_t& address) {
+    const Kind kind = variable.managed ? Kind::managed : Kind::device;
+    const CUresult result = allocate(device, kind, std::max<std::size_t>(variable.size, 1), nullptr, address);
+    if (result != CUDA_SUCCESS) return result;
+    Allocation& allocation = *find_allocation(address, 1);
+    allocation.module_owned = true;
+    std::memcpy(allocation.bytes, variable.initial.data(), variable.initial.size());
     return CUDA_SUCCESS;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuModuleUnload(CUmodule handle) {
-    FTCUDA_SIM_ENTER(cuModuleUnload);
-    const Guard lock(world().mutex);
-    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    const std::shared_ptr<Module> module = world().modules.remove(handle);
-    if (!module) {
-        violation("module unloaded that does not exist (twice, or foreign)");
-        return CUDA_ERROR_INVALID_HANDLE;
+CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> program, CUlibrary library,
+                     const std::vector<std::uint64_t>& managed, CUmodule& handle) {
+    auto module = std::make_shared<Module>();
+    module->context = &context;
+    module->program = std::move(program);
+    module->library = library;
+    const std::vector<ptx::Variable>& variables = module->program->variables();
+    for (std::size_t index = 0; index < variables.size(); ++index) {
+        std::uint64_t address = 0;
+        if (library != nullptr && variables[index].managed) {
+            address = managed[index];
+        } else if (const CUresult result = place_variable(context.device, variables[index], address); result != CUDA_SUCCESS) {
+            free_variables(*module);
+            return result;
+        }
+        module->addresses.push_back(address);
     }
+    relocate(*module);
+    handle = reinterpret_cast<CUmodule>(world().modules.add(module));
+    return CUDA_SUCCESS;
+}
+
+void unload(CUmodule handle) {
+    const std::shared_ptr<Module> module = world().modules.remove(handle);
     for (const CUfunction function : module->functions) world().functions.remove(function);
     free_variables(*module);
-    return CUDA_SUCCESS;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuModuleGetFunction(CUfunction* handle, CUmodule module_handle, const char* name) {
-    FTCUDA_SIM_ENTER(cuModuleGetFunction);
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Module> module = world().modules.find(module_handle);
-    if (!module) {
-        violation("stale or foreign module handle");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+CUresult function_named(CUmodule module_handle, const char* name, CUfunction& handle) {
+    std::shared_ptr<Module> module;
+    if (const CUresult result = find_module(module_handle, module); result != CUDA_SUCCESS) return result;
     if (module->context->failure != CUDA_SUCCESS) return module->context->failure;
     for (const CUfunction known : module->functions) {
         if (entry_of(*world().functions.find(known)).name != name) continue;
-        *handle = known;
+        handle = known;
         return CUDA_SUCCESS;
     }
     const std::vector<ptx::Entry>& entries = module->program->entries();
@@ -177,87 +116,145 @@ FTCUDA_SIM_EXPORT CUresult cuModuleGetFunction(CUfunction* handle, CUmodule modu
         function->module = module;
         function->module_handle = module_handle;
         function->entry = index;
-        *handle = reinterpret_cast<CUfunction>(world().functions.add(function));
-        module->functions.push_back(*handle);
+        handle = reinterpret_cast<CUfunction>(world().functions.add(function));
+        module->functions.push_back(handle);
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_NOT_FOUND;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
-    FTCUDA_SIM_ENTER(cuModuleGetGlobal_v2);
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Module> module = world().modules.find(handle);
-    if (!module) return CUDA_ERROR_INVALID_HANDLE;
-    const std::vector<ptx::Variable>& variables = module->program->variables();
+CUresult variable_named(const Module& module, const char* name, CUdeviceptr* pointer, std::size_t* bytes) {
+    const std::vector<ptx::Variable>& variables = module.program->variables();
     for (std::size_t index = 0; index < variables.size(); ++index) {
         if (variables[index].name != name) continue;
-        if (pointer != nullptr) *pointer = module->addresses[index];
+        if (pointer != nullptr) *pointer = module.addresses[index];
         if (bytes != nullptr) *bytes = variables[index].size;
         return CUDA_SUCCESS;
     }
     return CUDA_ERROR_NOT_FOUND;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction handle) {
-    FTCUDA_SIM_ENTER(cuFuncGetAttribute);
+FTCUDA_SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned count, int* options, void** values) {
+    FTCUDA_SIM_ENTER(cuModuleLoadDataEx);
+    return load_module(handle, image, {count, options, values});
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleLoadData(CUmodule* handle, const void* image) {
+    FTCUDA_SIM_ENTER(cuModuleLoadData);
+    return load_module(handle, image, {});
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleLoadFatBinary(CUmodule* handle, const void* image) {
+    FTCUDA_SIM_ENTER(cuModuleLoadFatBinary);
+    return load_module(handle, image, {});
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleLoad(CUmodule* handle, const char* path) {
+    FTCUDA_SIM_ENTER(cuModuleLoad);
+    std::string image;
+    if (const CUresult result = read_image(path, image); result != CUDA_SUCCESS) return result;
+    return load_module(handle, image.c_str(), {});
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleUnload(CUmodule handle) {
+    FTCUDA_SIM_ENTER(cuModuleUnload);
+    const Guard lock(world().mutex);
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    const std::shared_ptr<Module> module = world().modules.find(handle);
+    if (!module) {
+        violation("module unloaded that does not exist (twice, or foreign)");
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    if (module->library != nullptr) return CUDA_ERROR_NOT_PERMITTED;
+    unload(handle);
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleGetFunction(CUfunction* handle, CUmodule module, const char* name) {
+    FTCUDA_SIM_ENTER(cuModuleGetFunction);
+    const Guard lock(world().mutex);
+    return function_named(module, name, *handle);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
+    FTCUDA_SIM_ENTER(cuModuleGetGlobal_v2);
+    const Guard lock(world().mutex);
+    const std::shared_ptr<Module> module = world().modules.find(handle);
+    return module ? variable_named(*module, name, pointer, bytes) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) {
+    FTCUDA_SIM_ENTER(cuFuncGetModule);
     const Guard lock(world().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    const ptx::Entry& entry = entry_of(*function);
+    *module = function->module_handle;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuFuncGetName(const char** name, CUfunction handle) {
+    FTCUDA_SIM_ENTER(cuFuncGetName);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
+    *name = entry_of(*function).name.c_str();
+    return CUDA_SUCCESS;
+}
+
+namespace {
+
+// The attributes that nobody sets. False for one that the driver does not know.
+bool fixed_attribute(const ptx::Entry& entry, int attribute, int& value) {
     switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = static_cast<int>(entry.max_threads); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = static_cast<int>(entry.static_shared_bytes); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = 0; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = static_cast<int>(entry.local_bytes); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = static_cast<int>(entry.registers); return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: value = static_cast<int>(entry.max_threads); return true;
+    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: value = static_cast<int>(entry.static_shared_bytes); return true;
+    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: value = 0; return true;
+    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: value = static_cast<int>(entry.local_bytes); return true;
+    case CU_FUNC_ATTRIBUTE_NUM_REGS: value = static_cast<int>(entry.registers); return true;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = compute_capability(); return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = function->max_dynamic_shared; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = function->carveout; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: value = compute_capability(); return true;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: value = 0; return true;
     case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
     case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-        if (profile()->driver_version < 11080) return CUDA_ERROR_INVALID_VALUE;
-        *value = 0;
-        return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
+        value = 0;
+        return profile()->driver_version >= 11080;
+    default: return false;
     }
 }
 
-FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
-    FTCUDA_SIM_ENTER(cuFuncSetAttribute);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
+}  // namespace
+
+CUresult get_attribute(const ptx::Entry& entry, const Attributes& attributes, int attribute, int& value) {
+    switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: value = *attributes.max_dynamic_shared; return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: value = *attributes.carveout; return CUDA_SUCCESS;
+    default: return fixed_attribute(entry, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+CUresult set_attribute(const ptx::Entry& entry, Attributes& attributes, int attribute, int value) {
     int opt_in = 0;
     device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, opt_in);
     switch (attribute) {
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        if (value < 0 || value + static_cast<int>(entry_of(*function).static_shared_bytes) > opt_in) return CUDA_ERROR_INVALID_VALUE;
-        function->max_dynamic_shared = value;
+        if (value < 0 || value + static_cast<int>(entry.static_shared_bytes) > opt_in) return CUDA_ERROR_INVALID_VALUE;
+        attributes.max_dynamic_shared = value;
         return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
         if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
-        function->carveout = value;
+        attributes.carveout = value;
         return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return CUDA_SUCCESS;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
 
-FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* size) {
-    FTCUDA_SIM_ENTER(cuFuncGetParamInfo);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    const std::vector<ptx::Parameter>& parameters = entry_of(*function).parameters;
+CUresult parameter_info(const ptx::Entry& entry, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    const std::vector<ptx::Parameter>& parameters = entry.parameters;
     if (index >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
     std::size_t at = bank_base();
     for (std::size_t before = 0; before <= index; ++before) {
@@ -266,8 +263,32 @@ FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t ind
         if (before != index) at += parameters[before].size;
     }
     if (offset != nullptr) *offset = at - bank_base();
-    if (size != nullptr) *size = parameters[index].size;
+    if (bytes != nullptr) *bytes = parameters[index].size;
     return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction handle) {
+    FTCUDA_SIM_ENTER(cuFuncGetAttribute);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
+    return get_attribute(entry_of(*function), function->effective(), attribute, *value);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
+    FTCUDA_SIM_ENTER(cuFuncSetAttribute);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
+    return set_attribute(entry_of(*function), function->own, attribute, value);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+    FTCUDA_SIM_ENTER(cuFuncGetParamInfo);
+    const Guard lock(world().mutex);
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
+    return parameter_info(entry_of(*function), index, offset, bytes);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuFuncLoad(CUfunction handle) {
@@ -275,56 +296,6 @@ FTCUDA_SIM_EXPORT CUresult cuFuncLoad(CUfunction handle) {
     const Guard lock(world().mutex);
     std::shared_ptr<Function> function;
     return find_function(handle, function);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size, std::size_t shared_bytes) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    if (block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
-    *blocks = blocks_that_fit(*function, block_size, shared_bytes);
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction handle, CUoccupancyB2DSize shared_for_block,
-                                                            std::size_t shared_bytes, int block_limit) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxPotentialBlockSize);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    const int limit = static_cast<int>(entry_of(*function).max_threads);
-    int best_threads = 0;
-    for (int size = block_limit > 0 ? std::min(block_limit, limit) : limit; size > 0; size = (size - 1) / 32 * 32) {
-        const int blocks = blocks_that_fit(*function, size, shared_for_block != nullptr ? shared_for_block(size) : shared_bytes);
-        if (blocks * size <= best_threads) continue;
-        best_threads = blocks * size;
-        *block = size;
-        device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, *min_grid);
-        *min_grid *= blocks;
-    }
-    return best_threads != 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction handle, int blocks, int block_size) {
-    FTCUDA_SIM_ENTER(cuOccupancyAvailableDynamicSMemPerBlock);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    if (blocks <= 0 || block_size <= 0 || blocks_that_fit(*function, block_size, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;
-    const std::size_t share = static_cast<std::size_t>(shared_per_multiprocessor / blocks) - 1024 - entry_of(*function).static_shared_bytes;
-    *bytes = std::min(share, static_cast<std::size_t>(function->max_dynamic_shared));
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int*, CUfunction, const CUlaunchConfig*) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxPotentialClusterSize);
-    return CUDA_ERROR_NOT_SUPPORTED;  // the simulated device has no clusters: attribute CLUSTER_LAUNCH is 0
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int*, CUfunction, const CUlaunchConfig*) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxActiveClusters);
-    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace ftcuda::sim

@@ -26,4 +26,7 @@ void drop(std::byte* bytes, std::uint64_t length) noexcept;
 std::byte* map(std::uint64_t length) noexcept;
 void unmap(std::byte* bytes, std::uint64_t length) noexcept;
 
+// Whether all of [begin, begin + length) is memory that the program may read and write.
+bool usable(std::uint64_t begin, std::uint64_t length) noexcept;
+
 }  // namespace ftcuda::sim::pages

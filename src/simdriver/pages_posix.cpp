@@ -1,5 +1,7 @@
 #include "pages.hpp"
 
+#include <cstdio>
+
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -39,6 +41,22 @@ std::byte* map(std::uint64_t length) noexcept {
 
 void unmap(std::byte* bytes, std::uint64_t length) noexcept {
     munmap(bytes, whole(length));
+}
+
+bool usable(std::uint64_t begin, std::uint64_t length) noexcept {
+    std::FILE* const maps = std::fopen("/proc/self/maps", "re");   // "first-last rwxp ...", in order of the addresses
+    if (maps == nullptr) return true;                               // no way to tell
+    std::uint64_t at = begin;
+    char line[512];
+    while (at < begin + length && std::fgets(line, sizeof line, maps) != nullptr) {
+        unsigned long long first = 0, last = 0;
+        char access[5] = "";
+        if (std::sscanf(line, "%llx-%llx %4s", &first, &last, access) != 3 || at >= last) continue;
+        if (at < first || access[0] != 'r' || access[1] != 'w') break;
+        at = last;
+    }
+    std::fclose(maps);
+    return at >= begin + length;
 }
 
 }  // namespace ftcuda::sim::pages

@@ -28,4 +28,14 @@ void unmap(std::byte* bytes, std::uint64_t) noexcept {
     VirtualFree(bytes, 0, MEM_RELEASE);
 }
 
+bool usable(std::uint64_t begin, std::uint64_t length) noexcept {
+    for (std::uint64_t at = begin; at < begin + length;) {
+        MEMORY_BASIC_INFORMATION region;
+        if (VirtualQuery(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &region, sizeof region) == 0) return false;
+        if (region.State != MEM_COMMIT || (region.Protect & (PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE)) == 0) return false;
+        at = reinterpret_cast<std::uintptr_t>(region.BaseAddress) + region.RegionSize;
+    }
+    return true;
+}
+
 }  // namespace ftcuda::sim::pages

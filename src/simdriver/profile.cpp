@@ -1,6 +1,6 @@
 #include "profile.hpp"
 
-#include "../ftcuda/_driver/abi.hpp"
+#include "foreign_abi.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -99,11 +99,16 @@ bool device_attribute(int attribute, int& value) noexcept {
     case CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS: value = simulated.concurrent_managed; return true;
     case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH: value = 1; return true;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: value = 1; return true;
+    case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: value = 99 * 1024; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCKS_PER_MULTIPROCESSOR: value = 32; return true;
     case CU_DEVICE_ATTRIBUTE_RESERVED_SHARED_MEMORY_PER_BLOCK: value = 1024; return true;
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: value = simulated.memory_pools; return true;
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED: value = simulated.host_pools; return true;
+    case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
+        value = simulated.driver_version >= 12000 && compute_capability() >= 90;   // where cuTensorMapEncodeTiled is of use
+        return true;
     default: value = 0; return true;
     }
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <map>
 
 namespace ftcuda::sim::scheduler {
 
@@ -13,7 +14,9 @@ namespace {
 constexpr std::uint64_t expected_steps = 400;
 // A thread that polls must not run for ever: after so many steps in a row it is the last in line.
 constexpr unsigned patience = 200;
-constexpr auto silence = std::chrono::seconds(20);
+// Nor must two that poll by turns: who was passed over so often goes first.
+constexpr unsigned starvation = 2'000;
+constexpr std::chrono::milliseconds silence{20'000};
 
 struct State {
     std::atomic<bool> active{false};   // relaxed: a hint for threads outside of a session; those inside have the lock
@@ -25,11 +28,14 @@ struct State {
     std::uint64_t random = 0;
     std::vector<std::uint64_t> demotions;
     std::uint64_t lowest = 0;
+    std::uint64_t highest = 0;
     unsigned in_a_row = 0;
     std::uint64_t steps = 0;
     std::uint64_t trace = 0;
     std::uint64_t workers = 0;
     Ending ending = Ending::finished;
+    bool failed = false;                            // everybody stands where they are until abandon()
+    std::map<const void*, std::string> holders;     // of what others park for
     std::string report;
     std::condition_variable over;
 };
@@ -43,6 +49,27 @@ std::shared_ptr<Thread>& self() noexcept {
     static const PerThread<std::shared_ptr<Thread>> mine;
     return *mine;
 }
+
+// Both are stored once, `detach` last with release; a thread reads it with acquire, and then the other.
+std::atomic<void* (*)()> how_to_detach{nullptr};
+std::atomic<void (*)(void*)> how_to_attach{nullptr};
+
+// Lets go of the interpreter for one scope, in which the thread waits for its turn: with the GIL nobody else could have one.
+// Made before the world's lock is taken and ended after that is given back, since attaching again may wait.
+class Detached {
+public:
+    Detached() {
+        if (void* (*const detach)() = how_to_detach.load(std::memory_order_acquire)) token_ = detach();
+    }
+    ~Detached() {
+        if (token_ != nullptr) how_to_attach.load(std::memory_order_relaxed)(token_);
+    }
+    Detached(const Detached&) = delete;
+    Detached& operator=(const Detached&) = delete;
+
+private:
+    void* token_ = nullptr;
+};
 
 // SplitMix64.
 std::uint64_t next_random(std::uint64_t& seed) noexcept {
@@ -64,16 +91,33 @@ void wake(Thread& thread) {
     if (thread.waits_on != nullptr) thread.waits_on->notify_all();
 }
 
-// Everything runs freely from here on.
-void end(Ending ending) {
+std::string name(const Thread& thread) { return (thread.is_worker ? "worker " : "thread ") + std::to_string(thread.index); }
+
+// Nobody gets a turn any more, so that everybody can be looked at where they are.
+void fail(Ending ending) {
     State& s = state();
-    s.active.store(false, std::memory_order_relaxed);
-    s.prepared = false;
+    s.failed = true;
     s.running = nullptr;
     s.ending = ending;
     s.report.clear();
     for (const std::shared_ptr<Thread>& thread : s.threads) {
-        s.report += (thread->is_worker ? "worker " : "thread ") + std::to_string(thread->index) + " at " + thread->where + '\n';
+        s.report += name(*thread) + " at " + thread->where;
+        const auto holder = s.holders.find(thread->parked_on);
+        if (thread->parked_on != nullptr && holder != s.holders.end()) s.report += ", held by " + holder->second;
+        s.report += '\n';
+    }
+    s.over.notify_all();
+}
+
+// Everything runs freely from here on.
+void end() {
+    State& s = state();
+    s.active.store(false, std::memory_order_relaxed);
+    s.prepared = false;
+    s.failed = false;
+    s.running = nullptr;
+    s.holders.clear();
+    for (const std::shared_ptr<Thread>& thread : s.threads) {
         thread->parked_on = nullptr;
         if (!thread->is_worker) thread->abandoned.store(true, std::memory_order_relaxed);
         wake(*thread);
@@ -89,21 +133,28 @@ Thread* choose_by_priority(const std::vector<Thread*>& candidates) {
         s.running->priority = --s.lowest;
         s.in_a_row = 0;
     }
+    for (Thread* const candidate : candidates) {
+        if (++candidate->passed_over <= starvation) continue;
+        candidate->priority = ++s.highest;
+        candidate->passed_over = 0;
+    }
     return *std::max_element(candidates.begin(), candidates.end(), [](Thread* a, Thread* b) { return a->priority < b->priority; });
 }
 
 // Gives the turn to the next thread, perhaps to the one that has it.
 void choose() {
     State& s = state();
+    if (s.failed) return;
     std::vector<Thread*> candidates;
     for (const std::shared_ptr<Thread>& thread : s.threads) {
         if (can_go_on(*thread)) candidates.push_back(thread.get());
     }
-    if (candidates.empty()) return end(Ending::deadlock);
+    if (candidates.empty()) return fail(Ending::deadlock);
     ++s.steps;
     Thread* const next = s.plan.kind == Kind::pct ? choose_by_priority(candidates) : candidates[next_random(s.random) % candidates.size()];
     s.in_a_row = next == s.running ? s.in_a_row + 1 : 0;
     s.running = next;
+    next->passed_over = 0;
     hash(next->index * 2 + (next->is_worker ? 1 : 0));
     for (const char* letter = next->where; *letter != '\0'; ++letter) hash(static_cast<unsigned char>(*letter));
     wake(*next);
@@ -120,7 +171,8 @@ void wait_for_turn(Guard& lock, Thread& thread) {
 
 void draw_priority(Thread& thread) {
     std::uint64_t seed = state().plan.seed ^ (thread.index * 2 + (thread.is_worker ? 1 : 0)) * 0x2545'f491'4f6c'dd1d;
-    thread.priority = (next_random(seed) >> 1) | (std::uint64_t{1} << 62);   // above all that were demoted
+    thread.priority = (next_random(seed) >> 1) | (std::uint64_t{1} << 62);   // above all that were demoted, below all that starved
+    thread.passed_over = 0;
 }
 
 bool workers_are_idle() {
@@ -139,8 +191,11 @@ bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     s.plan = plan;
     s.random = plan.seed;
     s.lowest = std::uint64_t{1} << 61;
+    s.highest = std::uint64_t{1} << 63;
     s.steps = s.in_a_row = 0;
     s.trace = 0xcbf2'9ce4'8422'2325;
+    s.ending = Ending::finished;
+    s.report.clear();
     s.demotions.clear();
     for (unsigned change = 1; change < plan.depth; ++change) s.demotions.push_back(1 + next_random(s.random) % expected_steps);
     // Counted anew: what happened before the session must not change its trace.
@@ -152,14 +207,25 @@ bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     return true;
 }
 
-Ending wait(Guard& lock) {
+Ending wait(Guard& lock, std::chrono::milliseconds limit) {
     State& s = state();
-    while (s.prepared) {
+    const auto deadline = std::chrono::steady_clock::now() + limit;
+    while (s.prepared && !s.failed) {
         const std::uint64_t before = s.steps;
-        const bool quiet = s.over.wait_for(lock, silence) == std::cv_status::timeout;
-        if (quiet && s.prepared && s.steps == before) end(Ending::stuck);
+        const auto quiet_until = std::chrono::steady_clock::now() + silence;
+        if (s.over.wait_until(lock, std::min(quiet_until, deadline)) != std::cv_status::timeout) continue;
+        if (!s.prepared || s.failed) break;
+        if (std::chrono::steady_clock::now() >= deadline) {
+            fail(Ending::late);
+        } else if (s.steps == before) {
+            fail(Ending::stuck);
+        }
     }
     return s.ending;
+}
+
+void abandon(Guard&) {
+    if (state().failed) end();
 }
 
 std::string report() { return state().report; }
@@ -170,6 +236,10 @@ void enter(Guard& lock, std::uint64_t index) {
     State& s = state();
     const std::shared_ptr<Thread> me = self() = std::make_shared<Thread>();
     me->index = index;
+    if (!s.prepared || s.failed) {   // it came when the time was over
+        me->abandoned.store(true, std::memory_order_relaxed);
+        return;
+    }
     draw_priority(*me);
     const auto place = std::find_if(s.threads.begin(), s.threads.end(), [&](const auto& other) { return other->is_worker || other->index > index; });
     s.threads.insert(place, me);
@@ -187,7 +257,7 @@ void leave(Guard&) {
     s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), me), s.threads.end());
     if (!is_active()) return;
     const bool last = std::all_of(s.threads.begin(), s.threads.end(), [](const auto& thread) { return thread->is_worker; });
-    if (last) return end(Ending::finished);
+    if (last && !s.failed) return end();
     s.running = nullptr;
     choose();
 }
@@ -204,12 +274,15 @@ void point(Guard& lock, const char* where) {
 
 void point(const char* where) {
     if (!is_scheduled()) return;
+    const Detached detached;
     Guard lock(world().mutex);
     point(lock, where);
 }
 
-bool park(Guard& lock, const void* key, const char* where) {
+bool park(const void* key, const char* where) {
     if (!is_scheduled()) return false;
+    const Detached detached;
+    Guard lock(world().mutex);
     self()->where = where;
     self()->parked_on = key;
     choose();
@@ -221,6 +294,17 @@ void unpark(const void* key) {
     for (const std::shared_ptr<Thread>& thread : state().threads) {
         if (thread->parked_on == key) thread->parked_on = nullptr;
     }
+}
+
+void hold(const void* key) {
+    if (is_scheduled()) state().holders[key] = name(*self());
+}
+
+void let_go(const void* key) { state().holders.erase(key); }
+
+void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept {
+    how_to_attach.store(attach, std::memory_order_relaxed);
+    how_to_detach.store(detach, std::memory_order_release);
 }
 
 std::shared_ptr<Thread> add_worker() {

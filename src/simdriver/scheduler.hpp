@@ -6,10 +6,14 @@
 //
 // A thread that waits has a condition, which the scheduler itself evaluates: when nobody can go on, that is a deadlock, and
 // where everybody stands is known.
+//
+// A thread that waits for its turn may be attached to an interpreter: the one that has the turn may need it, or may need all
+// others to leave it for a moment. So whoever knows about the interpreter says how to let go of it (set_detachment).
 #pragma once
 
 #include "world.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <string>
@@ -33,17 +37,20 @@ struct Thread {
     const void* parked_on = nullptr;       // until somebody unparks it
     std::function<bool()> ready;           // what it waits for, empty if nothing
     std::uint64_t priority = 0;            // PCT
+    unsigned passed_over = 0;              // PCT: how often it could have gone on since it last did
     std::condition_variable turn;
     std::condition_variable* waits_on = nullptr;   // while it runs freely and waits
 };
 
-enum class Ending : int { finished, deadlock, stuck };
+enum class Ending : int { finished, deadlock, stuck, late };
 
 // Waits until all workers are idle, then prepares a session for `threads` threads. False if one is under way.
 bool begin(Guard& lock, const Plan& plan, unsigned threads);
-// Waits until the session is over, somebody cannot go on, or the thread whose turn it is has done nothing for 20 s.
-Ending wait(Guard& lock);
-std::string report();          // who stood where when the session ended badly
+// Waits until the session is over, nobody can go on, the thread whose turn it is has done nothing for 20 s, or the time is
+// over. Unless it is over all its threads stand where they are, to be looked at, until abandon(); then they run freely.
+Ending wait(Guard& lock, std::chrono::milliseconds limit);
+void abandon(Guard& lock);
+std::string report();          // who stood where when the session ended badly, and who held what they waited for
 std::uint64_t steps() noexcept;
 std::uint64_t trace() noexcept;   // a hash of every choice
 
@@ -63,8 +70,16 @@ void point(const char* where);
 
 // Waits until somebody calls unpark(key). False, at once, if the thread takes no part in a session; or when the session
 // ended meanwhile.
-bool park(Guard& lock, const void* key, const char* where);
+bool park(const void* key, const char* where);
 void unpark(const void* key);
+
+// That this thread holds what others park for, for the report.
+void hold(const void* key);
+void let_go(const void* key);
+
+// How a thread lets go of its interpreter while it waits for its turn: `detach` returns null if there is nothing to let go of,
+// else what `attach` takes. Never called with the world's lock held.
+void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept;
 
 // For a stream's worker, made by the thread that submits to it first.
 std::shared_ptr<Thread> add_worker();

@@ -1,4 +1,4 @@
-// Exports: streams, events and host functions.
+// Exports: streams and host functions.
 #include "gate.hpp"
 #include "profile.hpp"
 #include "races.hpp"
@@ -7,8 +7,6 @@
 
 namespace ftcuda::sim {
 
-namespace {
-
 // What a query answers.
 CUresult ask(const Point& point) {
     if (!point.reached()) return CUDA_ERROR_NOT_READY;
@@ -16,10 +14,9 @@ CUresult ask(const Point& point) {
     return CUDA_SUCCESS;
 }
 
-}  // namespace
+namespace {
 
-FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned flags, int priority) {
-    FTCUDA_SIM_ENTER(cuStreamCreateWithPriority);
+CUresult create(CUstream* handle, unsigned flags, int priority) {
     World& w = world();
     const Guard lock(w.mutex);
     Context* context = nullptr;
@@ -38,6 +35,18 @@ FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* handle, unsigned
     streams.push_back(stream);
     *handle = stream->handle;
     return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+FTCUDA_SIM_EXPORT CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned flags, int priority) {
+    FTCUDA_SIM_ENTER(cuStreamCreateWithPriority);
+    return create(stream, flags, priority);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
+    FTCUDA_SIM_ENTER(cuStreamCreate);
+    return create(stream, flags, 0);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
@@ -130,6 +139,11 @@ FTCUDA_SIM_EXPORT CUresult cuStreamGetCtx(CUstream handle, CUcontext* context) {
     return tell(handle, [&](const Stream& stream) { *context = stream.context->handle; });
 }
 
+FTCUDA_SIM_EXPORT CUresult cuStreamGetDevice(CUstream handle, CUdevice* device) {
+    FTCUDA_SIM_ENTER(cuStreamGetDevice);
+    return tell(handle, [&](const Stream& stream) { *device = stream.context->device; });
+}
+
 FTCUDA_SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id) {
     FTCUDA_SIM_ENTER(cuStreamGetId);
     return tell(handle, [&](const Stream& stream) { *id = stream.id; });
@@ -146,92 +160,6 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, 
         return CUDA_SUCCESS;
     };
     submit(*stream, std::move(work));
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
-    FTCUDA_SIM_ENTER(cuEventCreate);
-    const Guard lock(world().mutex);
-    Context* context = nullptr;
-    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
-    auto event = std::make_shared<Event>();
-    event->context = context;
-    event->flags = flags;
-    *handle = reinterpret_cast<CUevent>(world().events.add(event));
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
-    FTCUDA_SIM_ENTER(cuEventDestroy_v2);
-    const Guard lock(world().mutex);
-    if (world().events.remove(handle)) return CUDA_SUCCESS;
-    violation("event destroyed that does not exist (twice, or foreign)");
-    return CUDA_ERROR_INVALID_HANDLE;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventRecord(CUevent event_handle, CUstream handle) {
-    FTCUDA_SIM_ENTER(cuEventRecord);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Event> event;
-    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
-    event->capture = stream->capture;
-    if (stream->capture) {
-        ++stream->capture->nodes;
-        return CUDA_SUCCESS;
-    }
-    const auto reached_at = std::make_shared<double>(-1.0);
-    Work work;
-    work.run = [reached_at] {
-        const double now = now_milliseconds();
-        const Guard inner(world().mutex);
-        *reached_at = now;
-        return CUDA_SUCCESS;
-    };
-    event->reached_at = reached_at;
-    event->point = submit(*stream, std::move(work));
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
-    FTCUDA_SIM_ENTER(cuEventQuery);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Event> event;
-    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        event->capture->invalidated = true;
-        return CUDA_ERROR_CAPTURED_EVENT;
-    }
-    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    return ask(event->point);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
-    FTCUDA_SIM_ENTER(cuEventSynchronize);
-    Guard lock(world().mutex);
-    std::shared_ptr<Event> event;
-    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        event->capture->invalidated = true;
-        return CUDA_ERROR_CAPTURED_EVENT;
-    }
-    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    return wait_for(lock, *event->context, event->point);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
-    FTCUDA_SIM_ENTER(cuEventElapsedTime);
-    const Guard lock(world().mutex);
-    std::shared_ptr<Event> start;
-    std::shared_ptr<Event> end;
-    if (const CUresult result = find_event(start_handle, start); result != CUDA_SUCCESS) return result;
-    if (const CUresult result = find_event(end_handle, end); result != CUDA_SUCCESS) return result;
-    if (((start->flags | end->flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
-    if (!start->reached_at || !end->reached_at) return CUDA_ERROR_INVALID_HANDLE;
-    if (!start->point.reached() || !end->point.reached()) return CUDA_ERROR_NOT_READY;
-    *milliseconds = static_cast<float>(*end->reached_at - *start->reached_at);
     return CUDA_SUCCESS;
 }
 

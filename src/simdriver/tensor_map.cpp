@@ -66,6 +66,7 @@ void write(CUtensorMap& map, const Layout& layout, std::uint64_t kind) {
     map.opaque[1] = layout.address;
     map.opaque[2] = sum;
     map.opaque[3] = layout.rank;
+    map.opaque[15] = layout.address;  // at both ends, so that half of one map and half of another are no map
 }
 
 CUresult begin(CUtensorMap* map, const void* a, const void* b, const void* c) {
@@ -121,7 +122,7 @@ FTCUDA_SIM_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, int type, u
 FTCUDA_SIM_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
     FTCUDA_SIM_ENTER(cuTensorMapReplaceAddress);
     if (map == nullptr || map->opaque[0] != magic || reinterpret_cast<std::uintptr_t>(address) % 16 != 0) return CUDA_ERROR_INVALID_VALUE;
-    map->opaque[1] = reinterpret_cast<std::uintptr_t>(address);
+    map->opaque[1] = map->opaque[15] = reinterpret_cast<std::uintptr_t>(address);
     return CUDA_SUCCESS;
 }
 

@@ -4,8 +4,8 @@
 // for progress (a synchronisation, a dependency between streams) wait on one condition.
 #pragma once
 
-#include "../ftcuda/_driver/abi.hpp"
 #include "control.hpp"
+#include "foreign_abi.hpp"
 #include "ptx/ptx.hpp"
 
 #include <atomic>
@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -111,6 +112,7 @@ struct Graph {
 };
 
 struct Pool {
+    CUmemoryPool handle = nullptr;   // null once it is destroyed
     int device = 0;
     int location = CU_MEM_LOCATION_TYPE_DEVICE;
     int allocation_type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -123,22 +125,50 @@ struct Pool {
 
 struct Module {
     Context* context = nullptr;
-    std::unique_ptr<const ptx::Program> program;
+    CUlibrary library = nullptr;             // that it is of; null for one that was loaded by itself
+    std::shared_ptr<const ptx::Program> program;
     std::vector<std::uint64_t> addresses;    // of Program::variables()
     std::vector<CUfunction> functions;
 };
+
+// What a program may set.
+struct Attributes {
+    std::optional<int> max_dynamic_shared;
+    std::optional<int> carveout;
+};
+
+constexpr Attributes default_attributes = {48 * 1024, -1};
 
 struct Function {
     std::shared_ptr<Module> module;
     CUmodule module_handle = nullptr;
     std::size_t entry = 0;
-    int max_dynamic_shared = 48 * 1024;
-    int carveout = -1;
+    Attributes own;                                // as set on the function itself, which comes first
+    std::shared_ptr<const Attributes> of_kernel;   // as set on the kernel; null without one
+
+    Attributes effective() const {
+        const Attributes& others = of_kernel ? *of_kernel : default_attributes;
+        return {own.max_dynamic_shared ? own.max_dynamic_shared : others.max_dynamic_shared, own.carveout ? own.carveout : others.carveout};
+    }
+};
+
+// A program for all contexts; a module in each that asks for it.
+struct Library {
+    std::shared_ptr<const ptx::Program> program;
+    std::vector<std::uint64_t> managed;            // by variable: the address of a managed one, shared by all modules
+    std::unordered_map<CUcontext, CUmodule> modules;
+    std::vector<CUkernel> kernels;                 // by entry, null until asked for
+};
+
+struct Kernel {
+    CUlibrary library = nullptr;
+    std::size_t entry = 0;
+    std::vector<std::shared_ptr<Attributes>> attributes;   // by device
 };
 
 // ---- Memory --------------------------------------------------------------------------------------------------------
 
-enum class Kind : unsigned char { device, pinned, managed };
+enum class Kind : unsigned char { device, pinned, managed, registered };   // registered: pinned memory of the program's own
 
 // What some work did to a part of an allocation.
 struct Past {
@@ -159,6 +189,8 @@ struct Allocation {
     Kind kind = Kind::device;
     int device = 0;
     std::shared_ptr<Pool> pool;      // null for plain allocations
+    unsigned flags = 0;              // of pinned memory
+    std::uint64_t id = 0;            // never given twice
     bool module_owned = false;
     bool freeing = false;            // a stream-ordered free is queued, or the memory is set aside
     std::uint64_t pending = 0;       // queued or running work that touches it
@@ -219,7 +251,7 @@ struct World {
     bool held = false;                       // the clock stands still
     std::vector<std::shared_ptr<Context>> contexts;   // by device, made by cuInit
     std::vector<std::shared_ptr<Pool>> default_pools;
-    std::vector<CUmemoryPool> default_pool_handles;
+    std::vector<std::shared_ptr<Pool>> current_pools;   // what cuMemAllocAsync allocates from
     std::vector<std::uint64_t> memory_limits;
     std::vector<std::uint64_t> memory_used;
     std::uint64_t next_stream_id = 1;
@@ -231,9 +263,11 @@ struct World {
     Handles<Function> functions{5};
     Handles<Pool> pools{6};
     Handles<Graph> graphs{7};
+    Handles<Library> libraries{8};
+    Handles<Kernel> kernels{9};
 
     std::map<std::uint64_t, Allocation> allocations;   // by begin
-    std::uint64_t memory_generation = 0;
+    std::uint64_t next_allocation_id = 1;
 
     std::vector<std::shared_ptr<Capture>> captures;
 
@@ -250,6 +284,9 @@ std::uint64_t this_thread() noexcept;
 // What the calling thread has current; null when nothing.
 extern thread_local CUcontext current_context;
 extern thread_local int capture_mode;
+
+// Takes the top off the calling thread's stack of contexts; what is below becomes current.
+void pop_context();
 
 void violation(const std::string& text);   // under the lock
 
@@ -268,6 +305,8 @@ Point submit(Stream& stream, Work work);
 
 // Waits until `point` is reached or the context fails. Releases the lock while it waits.
 CUresult wait_for(Guard& lock, const Context& context, const Point& point);
+// What a query of it answers.
+CUresult ask(const Point& point);
 
 // The stream exists no more: what was submitted runs on, then its worker ends.
 void retire_queue(const Stream& stream);

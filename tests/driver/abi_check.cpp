@@ -1,5 +1,11 @@
 // Our declarations of the driver's ABI against the real cuda.h: `ci/abi.sh` compiles this with each supported header.
-#include "../../src/ftcuda/_driver/abi.hpp"  // first: some of its names are macros in cuda.h
+// First, since some of these names are macros in cuda.h. Both lists include ftcuda's own.
+#include "../../src/simdriver/foreign_abi.hpp"
+
+namespace ftcuda::abi {
+#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) using signature_of_##symbol = CUresult parameters;
+#include "../../src/simdriver/entry_points.def"
+}  // namespace ftcuda::abi
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -104,6 +110,26 @@ SAME_VALUE(CU_FUNC_ATTRIBUTE_NUM_REGS);
 SAME_VALUE(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
 SAME_VALUE(CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE);
 SAME_VALUE(CU_POINTER_ATTRIBUTE_IS_MANAGED);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_BUFFER_ID);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_MAPPED);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_ACCESS_FLAGS);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE);
+SAME_VALUE(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
+SAME_VALUE(CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+SAME_VALUE(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
+SAME_VALUE(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED);
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_READ_ONLY_HOST_REGISTER_SUPPORTED);
+#if CUDA_VERSION >= 12000
+SAME_VALUE(CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED);
+SAME_VALUE(CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE);
+SAME_VALUE(CU_LIBRARY_BINARY_IS_PRESERVED);
+#endif
 SAME_VALUE(CU_MEMORYTYPE_DEVICE);
 SAME_VALUE(CU_MEMPOOL_ATTR_RELEASE_THRESHOLD);
 SAME_VALUE(CU_MEMPOOL_ATTR_USED_MEM_HIGH);
@@ -136,11 +162,6 @@ template <class... Ours, class... Theirs>
 struct Agrees<ours::CUresult(Ours...), ::CUresult (*)(Theirs...)>
     : std::bool_constant<sizeof...(Ours) == sizeof...(Theirs) && (parameter_agrees<Ours, Theirs> && ...)> {};
 
-namespace ftcuda::abi {
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) using signature_of_##symbol = CUresult parameters;
-#include "../../src/ftcuda/_driver/entry_points.def"
-#undef FTCUDA_ENTRY
-}  // namespace ftcuda::abi
-
 #define SAME_SIGNATURE(symbol, type) static_assert(Agrees<ours::signature_of_##symbol, type>::value, #symbol)
 #include "abi_signatures.inc"
+#include "simulated_signatures.inc"

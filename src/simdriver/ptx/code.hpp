@@ -5,6 +5,7 @@
 #include "text.hpp"
 
 #include <map>
+#include <optional>
 
 namespace ftcuda::sim::ptx {
 
@@ -14,6 +15,9 @@ unsigned size_of(Type type) noexcept;
 bool is_float(Type type) noexcept;
 bool is_signed(Type type) noexcept;
 bool parse_type(std::string_view word, Type& type) noexcept;   // without the leading dot
+
+// What an instruction does to a barrier in memory.
+enum class MbarrierChange : std::uint8_t { init, inval, arrive, drop, expect, complete };
 
 enum class Space : std::uint8_t { generic, global, constant, shared, local, param };
 
@@ -30,8 +34,9 @@ using Row = std::uint64_t[lanes];   // one value for each lane of a warp
 // Rows that every frame begins with; filled when a warp starts.
 enum Special : std::uint32_t {
     tid_x, tid_y, tid_z, ntid_x, ntid_y, ntid_z, ctaid_x, ctaid_y, ctaid_z, nctaid_x, nctaid_y, nctaid_z,
-    lane_id, warp_id, number_of_warps, sm_id, number_of_sms, grid_id, envreg1, envreg2, zero, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
-    dynamic_smem_size, total_smem_size, clock_low, clock_64, timer_low, timer_64,  // the last four are read anew at every use
+    lane_id, warp_id, number_of_warps, sm_id, number_of_sms, grid_id, envreg1, envreg2, zero, one, lanemask_eq, lanemask_le, lanemask_lt, lanemask_ge, lanemask_gt,
+    dynamic_smem_size, total_smem_size,
+    clock_low, clock_high, clock_64, timer_low, timer_high, timer_64,  // read anew at every use
     special_count,
 };
 
@@ -93,6 +98,7 @@ struct Instruction {
     std::uint8_t rounding = 0;         // 0 nearest even, 1 zero, 2 down, 3 up
     Type type = Type::none, type2 = Type::none;
     Space space = Space::generic;
+    Space space2 = Space::generic;     // of a copy: where it reads
     std::uint8_t option = 0;           // meaning depends on the handler
     std::uint8_t option2 = 0;
     std::uint8_t count = 1;            // elements of a vector access
@@ -125,6 +131,8 @@ struct Function {
     std::vector<Statement> statements;
     std::map<std::string, std::uint32_t> labels;      // to the statement they stand before
     std::vector<Instruction> instructions;
+    std::vector<std::uint32_t> references;            // functions that it calls or takes the address of
+    std::optional<Refusal> refusal;                   // what in it is not supported, which matters if a kernel reaches it
 };
 
 struct Code final : Program {

@@ -130,7 +130,7 @@ void call(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
         callee = static_cast<std::uint32_t>(index);
     }
     const Function& function = warp.machine->code->functions[callee];
-    if (!function.is_defined || function.parameters.size() != site.arguments.size()) {
+    if (!function.is_defined || function.refusal || function.parameters.size() != site.arguments.size()) {
         return fail(warp, instruction, static_cast<unsigned>(__builtin_ctz(mask)), Fault::invalid_program_counter);
     }
     const std::uint64_t caller_base = warp.frame().local_base;

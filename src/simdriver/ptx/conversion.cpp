@@ -279,6 +279,7 @@ void read_timer(Warp& warp, const Instruction& instruction, std::uint32_t mask) 
     const auto& nanoseconds = warp.machine->launch->nanoseconds;
     std::uint64_t now = nanoseconds ? nanoseconds() : 0;
     if (instruction.option == clock_low || instruction.option == timer_low) now &= 0xffff'ffff;
+    if (instruction.option == clock_high || instruction.option == timer_high) now >>= 32;
     each(mask, [&](unsigned lane) { d[lane] = now; });
 }
 

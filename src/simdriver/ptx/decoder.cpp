@@ -50,8 +50,7 @@ void Decoder::decode(const Statement& statement) {
     } else if (base == "atom" || base == "red") {
         atomics(base == "atom");
     } else if (base == "bar" || base == "barrier") {
-        if (base == "barrier" && take("cluster")) unsupported();
-        barriers(base);
+        base == "barrier" && take("cluster") ? cluster_barriers() : barriers(base);
     } else if (is_one_of(base, {"shfl", "vote", "match", "redux"})) {
         warp_wide(base);
     } else if (base == "activemask") {
@@ -74,49 +73,70 @@ void Decoder::decode(const Statement& statement) {
     } else if (base == "brkpt") {
         emit(breakpoint, true);
     } else if (base == "membar" || base == "fence") {
-        drop({"cta", "gl", "gpu", "sys", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async"});
+        drop({"cta", "cluster", "gl", "gpu", "sys", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async", "async::generic",
+              "tensormap::generic", "mbarrier_init", "global", "shared::cta", "shared::cluster", "sync_restrict::shared::cta",
+              "sync_restrict::shared::cluster"});
         emit(nothing);
     } else if (base == "nanosleep") {
         type();
         emit(nothing);
     } else if (base == "prefetch" || base == "prefetchu") {
-        drop({"L1", "L2", "global", "local", "L2::evict_last", "L2::evict_normal"});
+        drop({"L1", "L2", "global", "local", "const", "param", "tensormap", "L2::evict_last", "L2::evict_normal"});
         emit(nothing);
     } else if (base == "cp") {
-        if (!take("async") || take("bulk")) unsupported();
-        if (take("commit_group") || take("wait_group") || take("wait_all")) {
-            emit(nothing);
-            function_.instructions.push_back(made_);
-            return;
-        }
-        memory_modifiers();
-        if (!take("shared") && !take("shared::cta")) unsupported();
-        if (!take("global")) unsupported();
-        const Operand to = operand(0);
-        const Operand from = operand(1);
-        if (from.kind != Kind::memory || !from.has_base || operand(2).kind != Kind::immediate) unsupported();
-        memory_operand(to);
-        made_.d = made_.a;
-        made_.a = {from.reg, false};
-        made_.target = static_cast<std::uint32_t>(from.value);
-        made_.count = static_cast<std::uint8_t>(operand(2).value);
-        if (!is_one_of(std::to_string(made_.count), {"4", "8", "16"})) unsupported();
-        made_.b = statement.operands.size() > 3 ? source(3, Type::u32) : constant_row(made_.count);
-        emit(copy_async);
+        asynchronous_copies();
+    } else if (base == "mbarrier") {
+        mbarriers();
+    } else if (base == "mapa" || base == "getctarank") {
+        cluster_addresses(base);
     } else {
         unsupported();
     }
     function_.instructions.push_back(made_);
 }
 
+namespace {
+
+// Refuses what a kernel, or a table of functions, reaches and that is not supported. What headers define and nobody uses is let be.
+void refuse_reached(const Code& code) {
+    std::vector<bool> reached(code.functions.size());
+    std::vector<std::uint32_t> next;
+    for (std::uint32_t index = 0; index < code.functions.size(); ++index) {
+        if (code.functions[index].is_entry) next.push_back(index);
+    }
+    for (const Variable& variable : code.variable_list) {
+        for (const Variable::Relocation& relocation : variable.relocations) {
+            const auto function = code.function_index.find(relocation.symbol);
+            if (function != code.function_index.end()) next.push_back(function->second);
+        }
+    }
+    while (!next.empty()) {
+        const std::uint32_t index = next.back();
+        next.pop_back();
+        if (reached[index]) continue;
+        reached[index] = true;
+        const Function& function = code.functions[index];
+        if (function.refusal) throw Refusal(*function.refusal);
+        next.insert(next.end(), function.references.begin(), function.references.end());
+    }
+}
+
+}  // namespace
+
 void decode(Code& code) {
     code.constants.push_back(0);   // row 0, what an instruction without an operand refers to
     for (Function& function : code.functions) {
         if (!function.is_defined) continue;
-        Decoder(code, function).run();
+        try {
+            if (!function.refusal) Decoder(code, function).run();
+        } catch (const Refusal& refusal) {
+            if (function.is_entry || !refusal.unsupported) throw;
+            function.refusal = refusal;
+        }
         function.statements.clear();
         if (function.is_entry) code.entry_list.push_back(function.entry);
     }
+    refuse_reached(code);
 }
 
 std::unique_ptr<const Program> Program::load(std::string_view text, const Target& target, LoadError& error, std::string& log) {

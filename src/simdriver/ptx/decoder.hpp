@@ -79,7 +79,7 @@ private:
         made_.saturate = take("sat");
     }
     Space space() {
-        if (take("shared::cta") || take("shared")) return Space::shared;
+        if (take("shared::cta") || take("shared") || take("shared::cluster")) return Space::shared;
         if (take("global")) return Space::global;
         if (take("const")) return Space::constant;
         if (take("local")) return Space::local;
@@ -138,7 +138,10 @@ private:
             return constant_row(from.place.offset + from.value);
         }
         const auto function = code_.function_index.find(from.symbol);
-        if (function != code_.function_index.end()) return constant_row(function_window + function->second);
+        if (function != code_.function_index.end()) {
+            function_.references.push_back(function->second);
+            return constant_row(function_window + function->second);
+        }
         const auto symbol = code_.symbols.find(from.symbol);
         if (symbol == code_.symbols.end()) syntax("unknown symbol '" + from.symbol + "'");
         if (symbol->second.space == Space::shared) return constant_row(shared_offset(symbol->second) + from.value);
@@ -170,6 +173,7 @@ private:
     }
     void vector_operand(const Operand& from, bool is_target, Type wanted) {
         const bool single = from.kind != Kind::vector;
+        if (!single && from.elements.size() > std::size(made_.elements)) unsupported();
         made_.count = single ? 1 : static_cast<std::uint8_t>(from.elements.size());
         for (unsigned index = 0; index < made_.count; ++index) {
             const Operand& element = single ? from : from.elements[index];
@@ -209,6 +213,11 @@ private:
     void barriers(std::string_view base);
     void warp_wide(std::string_view base);
     void calls();
+    void mbarriers();
+    void asynchronous_copies();
+    void bulk_copies();
+    void cluster_barriers();
+    void cluster_addresses(std::string_view base);
     std::uint64_t call_place(const Operand& from) const;
 
     Code& code_;

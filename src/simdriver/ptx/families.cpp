@@ -285,6 +285,7 @@ void Decoder::calls() {
         const auto found = code_.function_index.find(callee.symbol);
         if (found == code_.function_index.end()) syntax("unknown function '" + callee.symbol + "'");
         site.function = found->second;
+        function_.references.push_back(found->second);
         const Function& function = code_.functions[found->second];
         if (callee.symbol == "vprintf" && site.arguments.size() == 2) {
             site.builtin = CallSite::Builtin::vprintf;

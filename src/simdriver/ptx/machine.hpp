@@ -27,6 +27,8 @@ struct Barrier {
     unsigned votes = 0;                    // of bar.red: threads whose predicate held
 };
 
+constexpr std::uint8_t cluster_barrier = 16;   // in Warp::barrier_of; the block's own are 0 to 15
+
 struct Machine;
 struct Block;
 
@@ -47,6 +49,7 @@ struct Warp {
     bool insisted = false;                 // nobody else can come: a warp-wide instruction runs with the lanes there are
     unsigned loops = 0;                    // backward branches since another group ran
     std::uint8_t barrier_of[lanes] = {};
+    std::uint32_t cluster_phase = 0;       // by lane: the phase of the cluster's barrier that it arrived in
     const Instruction* reduction = nullptr;  // the bar.red that lanes wait at
     Extent extent;                         // of the latest global access
     std::uint64_t extent_generation = 0;
@@ -61,6 +64,8 @@ struct Block {
     Barrier barriers[16];
     unsigned threads = 0;
     unsigned exited = 0;
+    unsigned cluster_arrived = 0;
+    bool cluster_phase = false;
 };
 
 struct Machine {
@@ -118,6 +123,7 @@ void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault
 std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address, std::size_t size,
                  Access access);
 
+bool release_cluster(Block& block);          // lets the threads go on whose phase of the cluster's barrier is over
 bool run_warp(Warp& warp, unsigned slice);   // false when it is blocked
 bool push_frame(Warp& warp, const Function& function, const CallSite* site, std::uint32_t mask);
 
@@ -142,6 +148,13 @@ void load(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void store(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void atomic(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void change_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void test_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void pending_of_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void arrive_at_cluster(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void wait_for_cluster(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void map_to_block(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
 void branch(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void leave(Warp& warp, const Instruction& instruction, std::uint32_t mask);    // ret

@@ -298,7 +298,16 @@ void Parser::function(bool is_entry) {
         }
     }
     if (!text_.accept(";")) {
-        body(made);
+        const std::size_t begin = text_.place();
+        try {
+            body(made);
+        } catch (const Refusal& refusal) {
+            if (is_entry || !refusal.unsupported) throw;
+            made.refusal = refusal;
+            made.statements.clear();
+            text_.return_to(begin);
+            text_.skip_braces();
+        }
         made.is_defined = true;
     }
     const auto known = code_.function_index.find(made.name);

@@ -97,6 +97,7 @@ enum class Fault : std::uint8_t {
     breakpoint,           // brkpt instruction
     assertion,            // __assertfail
     invalid_program_counter,  // call through a bad function address
+    barrier_misuse,       // more arrivals at an mbarrier than it expects, or one that was not initialised
     barrier_deadlock,     // some threads wait at a barrier that the others can never reach
     stack_overflow,       // recursion deeper than the simulated stack
     aborted,              // Launch::abort was set

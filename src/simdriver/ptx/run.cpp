@@ -20,6 +20,7 @@ const char* name_of(Fault fault) noexcept {
     case Fault::breakpoint: return "breakpoint";
     case Fault::assertion: return "assertion failed";
     case Fault::invalid_program_counter: return "call through a bad function address";
+    case Fault::barrier_misuse: return "an mbarrier is given what it does not expect: more arrivals or bytes, or none ever";
     case Fault::barrier_deadlock: return "threads wait at a barrier that the others cannot reach";
     case Fault::stack_overflow: return "stack overflow";
     case Fault::aborted: return "aborted";
@@ -69,6 +70,7 @@ void start_warp(Warp& warp, Block& block, Machine& machine, unsigned first_threa
         set(warp_id, lane, warp_number);
         set(number_of_warps, lane, warps);
         set(number_of_sms, lane, 1);
+        set(one, lane, 1);
         set(envreg1, lane, launch.workspace >> 32);
         set(envreg2, lane, launch.workspace & 0xffff'ffff);
         set(lanemask_eq, lane, bit);
@@ -90,6 +92,8 @@ void start_block(Block& block, Machine& machine, std::uint64_t number) {
     block.shared.assign(machine.shared_bytes + launch.dynamic_shared_bytes, std::byte{0xa5});
     block.threads = launch.block[0] * launch.block[1] * launch.block[2];
     block.exited = 0;
+    block.cluster_arrived = 0;
+    block.cluster_phase = false;
     std::fill(std::begin(block.barriers), std::end(block.barriers), Barrier{});
     const unsigned warps = (block.threads + lanes - 1) / lanes;
     block.warps.clear();
@@ -144,7 +148,8 @@ bool step_block(Block& block, Machine& machine) {
         }
         if (machine.launch->slice) machine.launch->slice();
     }
-    return release_barriers(block) || progressed;
+    const bool released = release_barriers(block);
+    return release_cluster(block) || released || progressed;
 }
 
 void deadlock(Block& block, Machine& machine) {

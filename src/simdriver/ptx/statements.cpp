@@ -17,7 +17,13 @@ constexpr struct {
     {"%nsmid", number_of_sms}, {"%gridid", grid_id}, {"%envreg1", envreg1}, {"%envreg2", envreg2}, {"%lanemask_eq", lanemask_eq},
     {"%lanemask_le", lanemask_le}, {"%lanemask_lt", lanemask_lt}, {"%lanemask_ge", lanemask_ge}, {"%lanemask_gt", lanemask_gt},
     {"%dynamic_smem_size", dynamic_smem_size}, {"%total_smem_size", total_smem_size}, {"%clock", clock_low}, {"%clock64", clock_64},
-    {"%globaltimer_lo", timer_low}, {"%globaltimer", timer_64}, {"%clusterid.x", zero}, {"%cluster_ctarank", zero},
+    {"%clock_hi", clock_high}, {"%globaltimer_lo", timer_low}, {"%globaltimer_hi", timer_high}, {"%globaltimer", timer_64},
+    {"%aggr_smem_size", total_smem_size}, {"%current_graph_exec", zero},
+    // Each block is a cluster of its own, as on a device where a launch asks for none.
+    {"%clusterid.x", ctaid_x}, {"%clusterid.y", ctaid_y}, {"%clusterid.z", ctaid_z}, {"%nclusterid.x", nctaid_x},
+    {"%nclusterid.y", nctaid_y}, {"%nclusterid.z", nctaid_z}, {"%cluster_ctaid.x", zero}, {"%cluster_ctaid.y", zero},
+    {"%cluster_ctaid.z", zero}, {"%cluster_nctaid.x", one}, {"%cluster_nctaid.y", one}, {"%cluster_nctaid.z", one},
+    {"%cluster_ctarank", zero}, {"%cluster_nctarank", one}, {"%is_explicit_cluster", zero},
 };
 
 }  // namespace
@@ -173,6 +179,11 @@ Operand Parser::memory_operand(Function& function) {
         if (base.kind == Operand::Kind::immediate) result.value = base.value;
     }
     result.kind = Operand::Kind::memory;
+    if (text_.accept(",")) {   // behind a tensor map: where in the tensor
+        result.elements.push_back(operand(function));
+        text_.expect("]");
+        return result;
+    }
     if (text_.accept("+")) {
         result.value += static_cast<std::uint64_t>(integer());
     } else if (text_.peek().text == "-") {
@@ -206,7 +217,7 @@ Operand Parser::operand(Function& function) {
         result.kind = Operand::Kind::vector;
         do {
             result.elements.push_back(simple_operand(function));
-            if (result.elements.size() > 8) text_.refuse("a vector of more than 8 elements");
+            if (result.elements.size() > 256) text_.refuse("a vector of more than 256 elements");
         } while (text_.accept(","));
         text_.expect("}");
         return result;
@@ -259,7 +270,7 @@ void Parser::statement(Function& function) {
     } else if (!text_.accept(";")) {
         do {
             made.operands.push_back(operand(function));
-            if (made.operands.size() > 8) text_.refuse("more than 8 operands");
+            if (made.operands.size() > 16) text_.refuse("more than 16 operands");
         } while (text_.accept(","));
         text_.expect(";");
     }

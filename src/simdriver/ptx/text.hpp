@@ -31,7 +31,9 @@ public:
     bool accept(std::string_view text) noexcept;
     void expect(std::string_view text);
     void skip_line() noexcept;             // to the end of the line of the token before
-    void skip_braces();                    // from "{" to its "}"
+    void skip_braces();
+    std::size_t place() const noexcept { return at_; }
+    void return_to(std::size_t place) noexcept { at_ = place; }                    // from "{" to its "}"
     [[noreturn]] void refuse(const std::string& what) const;
 
 private:

@@ -1,0 +1,108 @@
+// Exports that other programs call: the private tables, questions about devices, the stack of current contexts.
+#include "gate.hpp"
+#include "profile.hpp"
+
+#include "per_thread.hpp"
+
+namespace ftcuda::sim {
+
+namespace {
+
+bool valid_device(CUdevice device) noexcept { return device >= 0 && device < device_count(); }
+
+// The contexts that the calling thread has below its current one, the lowest first.
+std::vector<CUcontext>& below() {
+    static const PerThread<std::vector<CUcontext>> mine;
+    return *mine;
+}
+
+}  // namespace
+
+void pop_context() {
+    std::vector<CUcontext>& stack = below();
+    current_context = stack.empty() ? nullptr : stack.back();
+    if (!stack.empty()) stack.pop_back();
+}
+
+// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without; the CUDA runtime cannot.
+FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+    if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *table = nullptr;
+    return CUDA_ERROR_NOT_FOUND;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
+    FTCUDA_SIM_ENTER(cuDeviceComputeCapability);
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    *major = compute_capability() / 10;
+    *minor = compute_capability() % 10;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
+    FTCUDA_SIM_ENTER(cuDeviceCanAccessPeer);
+    if (!valid_device(device) || !valid_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
+    *can = 0;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
+    FTCUDA_SIM_ENTER(cuDeviceGetMemPool);
+    if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    const Guard lock(world().mutex);
+    *pool = world().current_pools[static_cast<std::size_t>(device)]->handle;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
+    FTCUDA_SIM_ENTER(cuDeviceSetMemPool);
+    if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    const Guard lock(world().mutex);
+    const std::shared_ptr<Pool> pool = world().pools.find(handle);
+    if (!pool) {
+        violation("stale or foreign memory pool handle");
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (pool->location != CU_MEM_LOCATION_TYPE_DEVICE || pool->device != device) return CUDA_ERROR_INVALID_DEVICE;
+    world().current_pools[static_cast<std::size_t>(device)] = pool;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
+    FTCUDA_SIM_ENTER(cuDevicePrimaryCtxGetState);
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
+    const Guard lock(world().mutex);
+    if (flags != nullptr) *flags = 0;
+    if (active != nullptr) *active = world().contexts[static_cast<std::size_t>(device)]->retained != 0;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
+    FTCUDA_SIM_ENTER(cuCtxPushCurrent_v2);
+    const Guard lock(world().mutex);
+    if (!world().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (current_context != nullptr) below().push_back(current_context);
+    current_context = context;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
+    FTCUDA_SIM_ENTER(cuCtxPopCurrent_v2);
+    if (current_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
+    if (context != nullptr) *context = current_context;
+    pop_context();
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxGetFlags(unsigned* flags) {
+    FTCUDA_SIM_ENTER(cuCtxGetFlags);
+    const Guard lock(world().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    *flags = 0;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace ftcuda::sim

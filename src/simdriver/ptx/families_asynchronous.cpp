@@ -1,0 +1,142 @@
+// How barriers in memory, asynchronous copies and the instructions of clusters are decoded.
+#include "decoder.hpp"
+
+namespace ftcuda::sim::ptx {
+
+void Decoder::mbarriers() {
+    const int kind = take_one_of({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+    if (kind == 8) {
+        type();
+        made_.d = target(operand(0));
+        made_.a = source(1, Type::u64);
+        return emit(pending_of_mbarrier);
+    }
+    if (kind < 0) unsupported();
+    const bool arrives = kind == 2 || kind == 3;
+    const bool expects = arrives && take("expect_tx");
+    const bool parity = kind >= 6 && take("parity");
+    if (arrives) take("noComplete");   // a promise of the program's
+    memory_modifiers();
+    made_.space = space();
+    if (type() != Type::b64) unsupported();
+    std::size_t next = 0;
+    if (arrives || kind >= 6) {
+        const Operand& result = operand(0);
+        if (result.kind != Kind::memory) {
+            made_.d = target(result);
+            ++next;
+        }
+    }
+    memory_operand(operand(next++));
+    if (made_.frame_relative) unsupported();
+    made_.b = made_.c = constant_row(0);
+    if (kind >= 6) {
+        made_.option = parity ? 1 : 0;
+        made_.c = source(next, parity ? Type::u32 : Type::u64);   // behind it may stand for how long to try
+        return emit(test_mbarrier);
+    }
+    constexpr MbarrierChange kinds[] = {MbarrierChange::init, MbarrierChange::inval,  MbarrierChange::arrive,
+                                        MbarrierChange::drop, MbarrierChange::expect, MbarrierChange::complete};
+    made_.option = static_cast<std::uint8_t>(kinds[kind]);
+    const bool has_number = next < statement_->operands.size();
+    if (kind == 0) made_.b = source(next, Type::u32);
+    if (kind == 4 || kind == 5 || expects) made_.c = source(next, Type::u32);
+    if (arrives) made_.b = has_number && !expects ? source(next, Type::u32) : constant_row(1);
+    emit(change_mbarrier);
+}
+
+// cp.async of up to 16 bytes, cp.async.bulk without a tensor map, and what waits for them
+void Decoder::asynchronous_copies() {
+    if (!take("async")) unsupported();
+    if (take("bulk")) return bulk_copies();
+    if (take("mbarrier")) {
+        if (!take("arrive")) unsupported();
+        const bool counted = take("noinc");   // else the arrival that is awaited is added first: nothing changes, the copies are done
+        made_.space = space();
+        type();
+        memory_operand(operand(0));
+        made_.option = static_cast<std::uint8_t>(MbarrierChange::arrive);
+        made_.b = constant_row(1);
+        made_.c = constant_row(0);
+        return counted ? emit(change_mbarrier) : emit(nothing);
+    }
+    if (take("commit_group") || take("wait_group") || take("wait_all")) return emit(nothing);
+    memory_modifiers();
+    if (!take("shared") && !take("shared::cta")) unsupported();
+    if (!take("global")) unsupported();
+    const Operand& from = operand(1);
+    if (from.kind != Kind::memory || !from.has_base || operand(2).kind != Kind::immediate) unsupported();
+    memory_operand(operand(0));
+    made_.d = made_.a;
+    made_.a = {from.reg, false};
+    made_.target = static_cast<std::uint32_t>(from.value);
+    made_.count = static_cast<std::uint8_t>(operand(2).value);
+    if (!is_one_of(std::to_string(made_.count), {"4", "8", "16"})) unsupported();
+    made_.b = statement_->operands.size() > 3 ? source(3, Type::u32) : constant_row(made_.count);
+    emit(copy_async);
+}
+
+void Decoder::bulk_copies() {
+    if (take("commit_group")) return emit(nothing);
+    if (take("wait_group")) {
+        take("read");
+        return emit(nothing);
+    }
+    if (take("prefetch")) {
+        drop({"L2", "global", "L2::cache_hint"});
+        return emit(nothing);
+    }
+    if (modifiers_.size() < 2) unsupported();
+    const auto space_of = [this](std::string_view word) {
+        if (word == "global") return Space::global;
+        if (word != "shared::cluster" && word != "shared::cta") unsupported();   // "tensor" and its kin among them
+        return Space::shared;
+    };
+    made_.space = space_of(modifiers_[0]);
+    made_.space2 = space_of(modifiers_[1]);
+    modifiers_.erase(modifiers_.begin(), modifiers_.begin() + 2);
+    const bool reports = take("mbarrier::complete_tx::bytes");
+    if (!reports && !take("bulk_group")) unsupported();
+    take("L2::cache_hint");
+    const auto plain = [this](const Operand& from) {   // its address and offset
+        memory_operand(from);
+        if (made_.frame_relative) unsupported();
+        return std::pair(made_.a, made_.offset);
+    };
+    const auto [from, from_offset] = plain(operand(1));
+    if (reports) {
+        const auto [barrier, barrier_offset] = plain(operand(3));
+        made_.c = barrier;
+        made_.elements[0] = static_cast<std::uint32_t>(barrier_offset);
+        made_.option = 1;
+    }
+    made_.d = plain(operand(0)).first;   // last: its offset stays
+    made_.a = from;
+    made_.target = static_cast<std::uint32_t>(from_offset);
+    made_.b = source(2, Type::u32);
+    emit(copy_bulk);
+}
+
+// barrier.cluster
+void Decoder::cluster_barriers() {
+    const bool arrives = take("arrive");
+    if (!arrives && !take("wait")) unsupported();
+    drop({"acquire", "release", "relaxed", "aligned"});
+    emit(arrives ? arrive_at_cluster : wait_for_cluster, true);
+}
+
+// mapa, getctarank
+void Decoder::cluster_addresses(std::string_view base) {
+    take("shared::cluster");
+    made_.type = type();
+    made_.d = target(operand(0));
+    if (base == "getctarank") {
+        made_.a = constant_row(0);
+        return emit(move);
+    }
+    made_.a = source(1, made_.type);
+    made_.b = source(2, Type::u32);
+    emit(map_to_block);
+}
+
+}  // namespace ftcuda::sim::ptx
