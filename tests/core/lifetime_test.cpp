@@ -4,6 +4,7 @@
 #include "../../src/ftcuda/_core/spread_lifetime.hpp"
 
 #include <array>
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -36,8 +37,21 @@ struct Handle {
     }
 };
 
+// So many rounds, or 20 s of them: on an emulated processor one takes a tenth of a second.
+class Rounds {
+public:
+    explicit Rounds(int wanted) : wanted_(wanted) {}
+    bool next() { return number_++ < wanted_ && std::chrono::steady_clock::now() < end_; }
+    int number() const { return number_; }
+
+private:
+    const int wanted_;
+    int number_ = 0;
+    const std::chrono::steady_clock::time_point end_ = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+};
+
 void race() {
-    for (int round = 0; round < 2000; ++round) {
+    for (Rounds rounds(2000); rounds.next();) {
         Handle handle;
         std::vector<std::thread> threads;
         for (int user = 0; user < users; ++user) {
@@ -76,16 +90,14 @@ struct SpreadHandle {
         return inside;
     }
     void close() {
-        bool done = false;
-        if (lifetime.close_unless_inner(done)) destroy();
-        CHECK(done);
+        if (lifetime.close()) destroy();
     }
 };
 
 void race_while_spreading() {
-    for (int round = 0; round < 2000; ++round) {
+    for (Rounds rounds(2000); rounds.next();) {
         SpreadHandle handle;
-        if (round % 3 == 0) CHECK(handle.lifetime.spread());
+        if (rounds.number() % 3 == 0) CHECK(handle.lifetime.spread());
         std::vector<std::thread> threads;
         for (int user = 0; user < users; ++user) {
             threads.emplace_back([&handle, user] {
@@ -93,7 +105,7 @@ void race_while_spreading() {
                 }
             });
         }
-        if (round % 3 == 1) threads.emplace_back([&] { CHECK(handle.lifetime.spread()); });
+        if (rounds.number() % 3 == 1) threads.emplace_back([&] { CHECK(handle.lifetime.spread()); });
         for (int closer = 0; closer < 2; ++closer) threads.emplace_back([&] { handle.close(); });
         for (std::thread& thread : threads) thread.join();
         CHECK(handle.destroyed == 1);
@@ -104,7 +116,7 @@ void race_while_spreading() {
 }
 
 void many_closers() {
-    for (int round = 0; round < 1000; ++round) {
+    for (Rounds rounds(1000); rounds.next();) {
         Handle handle;
         handle.prepared = true;
         std::vector<std::thread> threads;
@@ -128,7 +140,7 @@ private:
 };
 
 void owners() {
-    for (int round = 0; round < 1000; ++round) {
+    for (Rounds rounds(1000); rounds.next();) {
         int deleted = 0;
         Counted* const counted = new Counted(deleted);
         for (int user = 1; user < users; ++user) counted->retain();
@@ -146,12 +158,9 @@ void owners() {
 
 void inner_leases() {
     Lifetime lifetime;
-    bool done = false;
     CHECK(lifetime.enter(Lifetime::inner) == 0);
-    CHECK(!lifetime.close_unless_inner(done) && !done);
-    CHECK(!lifetime.is_closing());
-    CHECK(!Lifetime::last(lifetime.leave(Lifetime::inner), Lifetime::inner));
-    CHECK(lifetime.close_unless_inner(done) && done);
+    CHECK(!lifetime.close() && lifetime.is_closing());
+    CHECK(Lifetime::last(lifetime.leave(Lifetime::inner), Lifetime::inner));
     CHECK(lifetime.enter(Lifetime::inner) == Lifetime::closing);
 }
 
@@ -164,9 +173,46 @@ void exclusive_bit() {
     CHECK(Lifetime::last(lifetime.leave()));
 }
 
+// What a section does and what submissions do see each other, by the word alone: the flags here order nothing.
+void sections_and_submissions() {
+    for (int round = 0; round < 50; ++round) {
+        Lifetime lifetime;
+        std::atomic<int> step{0};           // relaxed
+        std::array<int, 2> written{};       // plain: by the submission before the section, and by the section
+        const auto wait_for = [&](int wanted) {
+            while (step.load(std::memory_order_relaxed) < wanted) std::this_thread::yield();
+        };
+        std::thread section([&] {
+            wait_for(1);
+            lifetime.begin_exclusive();
+            step.store(2, std::memory_order_relaxed);
+            while ((lifetime.look() & Lifetime::inner_leases) != 0) std::this_thread::yield();
+            CHECK(written[0] == 1);
+            written[1] = 1;
+            lifetime.end_exclusive();
+            step.store(3, std::memory_order_relaxed);
+        });
+        std::thread submissions([&] {
+            constexpr Lifetime::Word held_back = Lifetime::closing | Lifetime::exclusive;
+            CHECK(lifetime.enter(Lifetime::inner, held_back) == 0);
+            step.store(1, std::memory_order_relaxed);
+            wait_for(2);
+            written[0] = 1;
+            lifetime.leave(Lifetime::inner);
+            wait_for(3);
+            CHECK(lifetime.enter(Lifetime::inner, held_back) == 0);
+            CHECK(written[1] == 1);
+            lifetime.leave(Lifetime::inner);
+        });
+        section.join();
+        submissions.join();
+    }
+}
+
 }  // namespace
 
 int main() {
+    sections_and_submissions();
     race();
     race_while_spreading();
     many_closers();

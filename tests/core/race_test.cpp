@@ -6,7 +6,9 @@
 #include "../../src/ftcuda/_core/event.hpp"
 #include "../../src/ftcuda/_core/kept.hpp"
 #include "../../src/ftcuda/_core/launch.hpp"
+#include "../../src/ftcuda/_core/limit.hpp"
 #include "../../src/ftcuda/_core/reclaim.hpp"
+#include "../../src/ftcuda/_core/section.hpp"
 #include "../../src/ftcuda/_driver/library.hpp"
 #include "../../src/ftcuda/_driver/loader.hpp"
 #include "../../src/simdriver/control.hpp"
@@ -14,12 +16,19 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <thread>
+#include <vector>
 
 namespace {
 
 using namespace ftcuda;
 using namespace ftcuda::core;
+
+Status close(Buffer& buffer) {
+    Buffer::Handout handout;
+    return buffer.close(nullptr, false, handout);
+}
 
 constexpr const char* text = R"(
 .version 7.0
@@ -85,13 +94,13 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
                 case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, used, 1))); break;
                 case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, used, 1))); break;
                 case 2: CHECK(done_or_closed(stream->record(*event))); CHECK(done_or_closed(other->wait(*event))); break;
-                case 3: CHECK(done_or_closed(stream->query(answer))); CHECK(done_or_closed(event->synchronize())); break;
+                case 3: CHECK(done_or_closed(stream->query(answer))); CHECK(done_or_closed(event->synchronize(Limit()))); break;
                 case 4:
-                    if (stream->begin_exclusive().ok()) CHECK(stream->end_exclusive());
+                    if (Section section(*stream); section.begin(nullptr, {}).ok()) CHECK(section.end());
                     if (turn == 6) event->close();
                     break;
                 default:
-                    if (turn == 4) CHECK(buffer->close(nullptr).ok());
+                    if (turn == 4) CHECK(close(*buffer).ok());
                     if (turn == 6) stream->close();
                 }
             }
@@ -99,7 +108,29 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
         stream->close();
         other->close();
         event->close();
-        CHECK(buffer->close(nullptr).ok());
+        CHECK(close(*buffer).ok());
+    }
+}
+
+// More streams at once than a block of uses has slots; nothing but the uses orders the threads.
+void race_uses(Context& context) {
+    constexpr unsigned users = 7;
+    for (int round = 0; round < 60; ++round) {
+        std::vector<Ref<Stream>> streams(users);
+        for (Ref<Stream>& stream : streams) CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+        Uses uses;
+        uses.begin(*streams[0], streams[0]->id());
+        together(users, [&](unsigned index) {
+            Stream& mine = *streams[index];
+            const Submission submission(mine);
+            CHECK(submission.status().ok());
+            uses.add(mine, mine.id());
+            unsigned found = 0;
+            uses.visit([&](const Use& use) { found += use.stream == &mine ? 1 : 0; });
+            CHECK(found >= 1);  // twice if another thread had its slot while it was looked for
+        });
+        uses.clear();
+        for (Ref<Stream>& stream : streams) stream->close();
     }
 }
 
@@ -109,14 +140,55 @@ void race_exclusive(Context& context) {
     std::atomic<int> inside{0};
     together(4, [&](unsigned) {
         for (int turn = 0; turn < 50; ++turn) {
-            CHECK(stream->begin_exclusive().ok());
+            Section section(*stream);
+            CHECK(section.begin(nullptr, {}).ok());
             CHECK(inside.fetch_add(1) == 0);
             const Submission mine(*stream);
             CHECK(mine.status().ok());
             CHECK(inside.fetch_sub(1) == 1);
-            CHECK(stream->end_exclusive());
+            CHECK(section.end());
         }
     });
+    stream->close();
+}
+
+// Threads that end in their section, and sections that another thread ends.
+void race_abandoned(Context& context) {
+    Ref<Stream> stream;
+    CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+    std::atomic<int> inside{0};
+    std::atomic<int> lost{0};
+    std::atomic<int> told{0};
+    for (int round = 0; round < 20; ++round) {
+        std::vector<std::unique_ptr<Section>> left(2);  // until after the threads are gone
+        together(4, [&](unsigned index) {
+            for (int turn = 0; turn < 6; ++turn) {
+                auto section = std::make_unique<Section>(*stream);
+                const Status status = section->begin(nullptr, {});
+                if (status.reason() == Reason::abandoned) {
+                    ++told;
+                    continue;
+                }
+                CHECK(status.ok());
+                CHECK(inside.fetch_add(1) == 0);
+                { const Submission mine(*stream); CHECK(mine.status().ok()); }
+                CHECK(inside.fetch_sub(1) == 1);
+                if (index < 2 && turn == 5) {
+                    ++lost;
+                    left[index] = std::move(section);
+                } else if (index == 2) {
+                    Section* const handed = section.get();
+                    std::thread([handed] { CHECK(handed->end()); }).join();
+                } else {
+                    CHECK(section->end());
+                }
+            }
+        });
+        // The last one may have died after everybody else was done.
+        const Submission next(*stream);
+        if (next.status().reason() == Reason::abandoned) ++told;
+    }
+    CHECK(told == lost && lost >= 20);
     stream->close();
 }
 
@@ -127,10 +199,10 @@ void race_views(Context& context) {
         CHECK(Buffer::allocate(*memory, 16, nullptr, buffer).ok());
         together(3, [&](unsigned index) {
             if (index == 0) {
-                while (!buffer->close(nullptr).ok()) std::this_thread::yield();
-            } else if (buffer->enter_view()) {
+                CHECK(close(*buffer).ok());
+            } else if (buffer->enter()) {
                 *reinterpret_cast<volatile char*>(buffer->pointer() + index) = 1;   // faults if it was freed
-                buffer->leave_view();
+                buffer->leave();
             }
         });
     }
@@ -190,7 +262,7 @@ void race_exports(Context& context, MemoryResource& memory) {
                     if (!buffer->charge_to(*account).ok()) account->credit(64);
                     break;
                 case 5:
-                    if (turn == 3) CHECK(buffer->close(nullptr).ok());
+                    if (turn == 3) CHECK(close(*buffer).ok());
                     break;
                 default: {  // reads it: two streams that wrote it would race on the device
                     Stream& mine = *streams[index - 2];
@@ -200,8 +272,8 @@ void race_exports(Context& context, MemoryResource& memory) {
                 }
             }
         });
-        CHECK(buffer->close(nullptr).ok());
-        for (const Ref<Buffer>& target : targets) CHECK(target->close(nullptr).ok());
+        CHECK(close(*buffer).ok());
+        for (const Ref<Buffer>& target : targets) CHECK(close(*target).ok());
         for (const Ref<Stream>& stream : streams) stream->close();
         const Account::Figures figures = account->figures();
         CHECK(figures.current_bytes == 0 && figures.current_count == 0 && figures.total_count == 4);
@@ -230,7 +302,7 @@ void race_copies(Context& context, MemoryResource& memory) {
             while (kept::take_done() != nullptr) ++released;
             if (turn % 10 == 0) CHECK(context.trim_staging().ok());
         }
-        CHECK(buffer->close(nullptr).ok());
+        CHECK(close(*buffer).ok());
         stream->close();
     });
     CHECK(context.synchronize().ok());
@@ -248,7 +320,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     std::atomic<int> made{0};
     const auto argument = [&](Buffer& buffer) {
         ++made;
-        return BoundArgument{Ref<kept::Guest>::adopt(new kept::Guest(&owner)), &buffer, false, BoundArgument::any_device};
+        return BoundArgument{Ref<kept::Guest>::adopt(new kept::Guest(&owner)), &buffer, false, BoundArgument::any_device, {}};
     };
     for (Ref<Buffer>& buffer : buffers) {
         CHECK(Buffer::allocate(memory, 16, nullptr, buffer).ok());
@@ -266,15 +338,15 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
                 const std::uint64_t address = mine.pointer();
                 bound->set(0, &address, sizeof address, argument(mine));
             }
-            Ref<BoundArguments> used;
+            BoundUse used;
             CHECK(bound->launch(*stream, used).ok());
             CHECK(bound->arguments()->value(0) == &owner);
         }
-        CHECK(stream->synchronize().ok());
+        CHECK(stream->synchronize(Limit()).ok());
         stream->close();
     });
     bound = Ref<BoundLaunch>();
-    for (Ref<Buffer>& buffer : buffers) CHECK(buffer->close(nullptr).ok());
+    for (Ref<Buffer>& buffer : buffers) CHECK(close(*buffer).ok());
     int released = 0;
     while (kept::take_done() != nullptr) ++released;
     CHECK(released == made.load());
@@ -296,7 +368,7 @@ void race_cache(Context& context, MemoryResource& upstream) {
                 CHECK(Buffer::allocate(*cache, 100 * (index + 1), &stream, buffer).ok());
                 CHECK(buffer->fill(index, 4, stream).ok());
             }
-            for (const Ref<Buffer>& buffer : buffers) CHECK(buffer->close(nullptr).ok());
+            for (const Ref<Buffer>& buffer : buffers) CHECK(close(*buffer).ok());
             if (turn % 8 == 0) CHECK(cache->trim(1024).ok());
             CHECK(cache->cache_figures().misses > 0);
             own->close();
@@ -340,7 +412,9 @@ int main(int, char** arguments) {
     const Ref<MemoryResource> plain = MemoryResource::plain(context, MemoryKind::device);
     race_streams(context, *kernels[0], *pool);
     race_streams(context, *kernels[0], *plain);
+    race_uses(context);
     race_exclusive(context);
+    race_abandoned(context);
     race_views(context);
     race_exports(context, *pool);
     race_exports(context, *plain);

@@ -58,11 +58,6 @@ struct Scene {
         if (enter()) leave();
     }
     void close() {
-        bool done = false;
-        if (lifetime.close_unless_inner(done)) destroy();
-        CHECK(done);
-    }
-    void close_at_once() {
         if (lifetime.close()) destroy();
     }
     void destroy() {
@@ -92,10 +87,7 @@ void every_interleaving_of_two() {
     const Calls close = [](Scene& scene) { scene.close(); };
     const Calls close_and_use = [](Scene& scene) { scene.close(); scene.use(); };
     const Calls spread_and_close = [](Scene& scene) { CHECK(scene.lifetime.spread()); scene.use(); scene.close(); };
-    const Calls close_at_once = [](Scene& scene) { scene.close_at_once(); };
     for (const bool spread : {false, true}) {
-        interleave(use, close_at_once, spread);
-        interleave(close_at_once, close_and_use, spread);
         interleave(use, close, spread);
         interleave(use, close_and_use, spread);
         interleave(use, spread_and_close, spread);
@@ -118,22 +110,10 @@ void leases_move() {
     CHECK(scene.destroyed == 1);
 }
 
-void inner_leases() {
-    SpreadLifetime lifetime;
-    bool done = false;
-    CHECK(lifetime.enter_inner());
-    CHECK(!lifetime.close_unless_inner(done) && !done);
-    CHECK(!lifetime.is_closing());
-    lifetime.leave_inner();
-    CHECK(lifetime.close_unless_inner(done) && done);
-    CHECK(!lifetime.enter_inner());
-}
-
 }  // namespace
 
 int main() {
     every_interleaving_of_two();
     leases_move();
-    inner_leases();
     return ftcuda::test::report();
 }

@@ -1,7 +1,6 @@
 #include "bound_launch.hpp"
 
-#include "threads.hpp"
-
+#include <algorithm>
 #include <cstring>
 
 namespace ftcuda::core {
@@ -23,7 +22,7 @@ BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t byt
 
 BoundArguments::BoundArguments(const BoundArguments& other)
     : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_),
-      buffers_(other.buffers_), devices_(other.devices_), any_foreign_(other.any_foreign_) {
+      buffers_(other.buffers_), mapped_(other.mapped_), devices_(other.devices_), any_foreign_(other.any_foreign_) {
     point();
 }
 
@@ -33,9 +32,12 @@ void BoundArguments::point() noexcept {
 
 void BoundArguments::gather() {
     buffers_.clear();
+    mapped_.clear();
     devices_ = 0;
     any_foreign_ = false;
-    for (const BoundArgument& each : arguments_) {
+    for (std::size_t index = 0; index < arguments_.size(); ++index) {
+        const BoundArgument& each = arguments_[index];
+        if (each.map) mapped_.push_back(index);
         if (each.buffer != nullptr) buffers_.push_back(each.buffer);
         if (each.device != BoundArgument::any_device) devices_ |= bit_of(each.device);
         any_foreign_ = any_foreign_ || each.foreign;
@@ -48,48 +50,39 @@ void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes,
     gather();
 }
 
-Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) const noexcept {
+Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
+    if (!mapped_.empty()) return launch_mapped(stream, shape, kernel, maps);
     return core::launch(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(), buffers_.size());
 }
 
-BoundLaunch::BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref<BoundArguments> arguments)
-    : kernel_(kernel), shape_(shape), current_(std::move(arguments)) {}
+Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
+    std::vector<void*> parameters = parameters_;
+    std::vector<Buffer*> buffers = buffers_;
+    const auto map_of = [this](std::size_t index) { return arguments_[index].map.get(); };
+    for (const std::size_t index : mapped_) {
+        // A map that is given twice is the same in both places.
+        const auto same =
+            std::find_if(mapped_.begin(), mapped_.end(), [&](std::size_t other) { return map_of(other) == map_of(index); });
+        const std::size_t first = static_cast<std::size_t>(same - mapped_.begin());
+        maps.push_back(first < maps.size() ? maps[first] : map_of(index)->take());
+        parameters[index] = const_cast<void*>(maps.back()->bytes());
+        if (Buffer* const buffer = maps.back()->buffer(); buffer != nullptr) buffers.push_back(buffer);
+    }
+    return core::launch(stream, shape, kernel, parameters.data(), buffers.data(), buffers.size());
+}
 
 void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
-    std::array<Ref<BoundArguments>, std::tuple_size_v<decltype(stripes_)> + 1> old;  // let go of after the locks
-    const Lock lock(mutex_);
-    Ref<BoundArguments> changed = Ref<BoundArguments>::adopt(new BoundArguments(*current_));
-    changed->put(index, from, bytes, std::move(argument));
-    for (std::size_t number = 0; number < stripes_.size(); ++number) {
-        Stripe& stripe = stripes_[number];
-        const Lock of_stripe(stripe.mutex);
-        old[number] = std::move(stripe.arguments);
-    }
-    old.back() = std::move(current_);
-    current_ = std::move(changed);
+    arguments_.replace([&](const BoundArguments& current) {
+        Ref<BoundArguments> changed = Ref<BoundArguments>::adopt(new BoundArguments(current));
+        changed->put(index, from, bytes, std::move(argument));
+        return changed;
+    });
 }
 
-Ref<BoundArguments> BoundLaunch::take() {
-    Stripe& stripe = stripes_[number_of_this_thread() % stripes_.size()];
-    {
-        const Lock of_stripe(stripe.mutex);
-        if (stripe.arguments) return stripe.arguments;
-    }
-    const Lock lock(mutex_);
-    const Lock of_stripe(stripe.mutex);
-    if (!stripe.arguments) stripe.arguments = Ref<BoundArguments>::adopt(new BoundArguments(*current_));
-    return stripe.arguments;
-}
-
-Status BoundLaunch::launch(Stream& stream, Ref<BoundArguments>& used) {
-    used = take();
-    return used->launch(stream, shape_, *kernel_);
-}
-
-Ref<BoundArguments> BoundLaunch::arguments() {
-    const Lock lock(mutex_);
-    return current_;
+Status BoundLaunch::launch(Stream& stream, BoundUse& used) {
+    used.arguments = arguments_.take();
+    return used.arguments->launch(stream, shape_, *kernel_, used.maps);
 }
 
 }  // namespace ftcuda::core

@@ -1,12 +1,12 @@
 // A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each other, from any thread.
 //
-// Launches in different threads write nothing in common but the leases of buffers that they share: each thread takes the arguments
-// from a stripe, which has a copy of its own. set() empties all stripes, and only then lets anybody see the new arguments, since a
-// launch that finds its stripe empty waits for the set: once one launch had the new arguments, none has the old.
+// Launches in different threads write nothing in common but the leases of buffers that they share: see striped.hpp.
 #pragma once
 
 #include "kept.hpp"
 #include "launch.hpp"
+#include "striped.hpp"
+#include "tensor_map.hpp"
 
 #include <vector>
 
@@ -15,9 +15,10 @@ namespace ftcuda::core {
 // One argument, beside its bytes.
 struct BoundArgument {
     Ref<kept::Guest> value;    // what the caller gave, which keeps `buffer`
-    Buffer* buffer = nullptr;  // null: a value, or memory that is not ours
+    Buffer* buffer = nullptr;  // null: a value, memory that is not ours, or a tensor map
     bool foreign = false;      // memory that is not ours: the value is kept until the work is done
     int device = any_device;   // the one that `value` is for
+    Ref<TensorMap> map;        // a launch reads it as it is then, and its memory; null for what is no tensor map
 
     static constexpr int any_device = -1;
 };
@@ -38,12 +39,14 @@ public:
     bool any_foreign() const noexcept { return any_foreign_; }
     bool is_foreign(std::size_t index) const noexcept { return arguments_[index].foreign; }
 
-    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) const noexcept;
+    // `maps`: the tensor maps among the arguments as the launch has them, one for each such argument, in order.
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const;
 
 private:
     ~BoundArguments() override = default;
     void point() noexcept;
     void gather();
+    Status launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const;
 
     const std::vector<std::size_t> offsets_;
     std::vector<char> block_;
@@ -52,40 +55,37 @@ private:
 
     // What a launch needs of the arguments: gathered by put().
     std::vector<Buffer*> buffers_;
+    std::vector<std::size_t> mapped_;  // which arguments are tensor maps
     std::uint64_t devices_ = 0;  // a bit for each that an argument is for
     bool any_foreign_ = false;
+};
+
+// What one launch was made with. To be held until the call has returned: it holds the memory behind tensor maps.
+struct BoundUse {
+    Ref<BoundArguments> arguments;
+    std::vector<Ref<TensorMapState>> maps;
 };
 
 class BoundLaunch final : public Shared {
 public:
     // `shape` outlives this object.
-    BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref<BoundArguments> arguments);
+    BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref<BoundArguments> arguments)
+        : kernel_(kernel), shape_(shape), arguments_(std::move(arguments)) {}
 
-    void set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) EXCLUDES(mutex_);
+    void set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument);
 
-    // `used`: the arguments it was launched with.
-    Status launch(Stream& stream, Ref<BoundArguments>& used) EXCLUDES(mutex_);
+    Status launch(Stream& stream, BoundUse& used);
 
-    Ref<BoundArguments> arguments() EXCLUDES(mutex_);
+    Ref<BoundArguments> arguments() { return arguments_.current(); }
 
 private:
-    struct alignas(64) Stripe {
-        Mutex mutex{Rank::bound_stripe};
-        Ref<BoundArguments> arguments GUARDED_BY(mutex);  // null until a launch needs them
-    };
-
     ~BoundLaunch() override = default;
-    Ref<BoundArguments> take() EXCLUDES(mutex_);
 
     // Constant after construction.
     const Ref<Kernel> kernel_;
     const LaunchShape& shape_;
 
-    // Synchronise themselves.
-    std::array<Stripe, 16> stripes_;
-
-    Mutex mutex_{Rank::bound_launch};
-    Ref<BoundArguments> current_ GUARDED_BY(mutex_);
+    Striped<BoundArguments> arguments_;  // synchronises itself
 };
 
 }  // namespace ftcuda::core

@@ -68,21 +68,20 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
     return {};
 }
 
-Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, bool held, void* lender) {
+Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t bytes, void* holder) {
     Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer}, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
-    buffer->held_ = held;
-    buffer->lender_ = lender;
+    buffer->holder_ = holder;
     return buffer;
 }
 
-Status Buffer::close(Stream* stream) {
+Status Buffer::close(Stream* stream, bool idle, Handout& handout) {
+    if (idle) idle_.store(true, std::memory_order_relaxed);
     if (stream != nullptr) {
         if (const Status status = free_after(*stream); !status.ok()) return status;
     }
-    bool done = false;
-    if (lifetime_.close_unless_inner(done)) destroy();  // else the last to leave does, perhaps a launch elsewhere
-    return done ? Status() : Status(Reason::in_use);
+    if (lifetime_.close()) destroy(&handout);  // else the last to leave does, perhaps a launch elsewhere
+    return {};
 }
 
 Status Buffer::free_after(Stream& stream) {
@@ -185,25 +184,24 @@ Status Buffer::wait_for_uses(bool& later) noexcept {
     return status;
 }
 
-void Buffer::destroy() noexcept {
-    const bool ours = resource_ && bytes_ != 0;
-    if ((ours || held_) && context_->may_destroy()) {
+void Buffer::destroy(Handout* handout) noexcept {
+    if (resource_ && bytes_ != 0 && context_->may_destroy()) {
         const ContextScope scope(*context_);
-        const bool ordered = ours && resource_->is_ordered();
+        const bool ordered = resource_->is_ordered();
         Stream* home = nullptr;
         CUstream stream = nullptr;
         bool later = unordered_.load(std::memory_order_relaxed);
         Status status = scope.status();
         if (status.ok()) status = ordered ? order_free(home, stream, later) : wait_for_uses(later);
-        if (ours && (later || !status.ok())) {
+        if (later || !status.ok()) {
             resource_->free_later(allocation_, bytes_);  // it cannot be put in order now
-        } else if (ours) {
+        } else {
             status = ordered ? resource_->free_ordered(allocation_, bytes_, home, stream, !uses_.is_empty())
                              : resource_->free_now(allocation_.pointer);
         }
         reclaim::post(status, "free", "buffer");
     }
-    if (lender_ != nullptr) give_back();
+    if (holder_ != nullptr) hand_out(handout);
     credit(charges_.load(std::memory_order_acquire));
     // Now, not with the memory of this object: a closed buffer must keep neither streams nor its resource.
     uses_.clear();
@@ -219,24 +217,50 @@ void Buffer::credit(Charge* latest) noexcept {
     mine->account->credit(bytes_);
 }
 
-void Buffer::give_back() noexcept {
+Status Buffer::ask_whether_idle(bool& idle) noexcept {
+    idle = !unordered_.load(std::memory_order_relaxed);
+    Status status;
+    uses_.for_each([&](Use& use) {
+        if (!idle || !status.ok()) return;
+        Context& context = use.stream->context();
+        const ContextScope scope(context);
+        bool capturing = false;
+        status = scope.status();
+        if (status.ok() && use.event == nullptr) status = use.stream->is_capturing(capturing);
+        if (status.ok() && !capturing) {
+            status = use.event != nullptr ? cu.cuEventQuery(use.event) : cu.cuStreamQuery(use.stream->cu_stream());
+        }
+        idle = status.ok() && !capturing;
+        status = status.is(CUDA_ERROR_NOT_READY) ? Status() : context.observe(status);
+    });
+    return status;
+}
+
+void Buffer::hand_out(Handout* handout) noexcept {
     CUevent event = nullptr;
-    if (context_->may_destroy() && !uses_.is_empty()) {
+    if (context_->may_destroy() && !uses_.is_empty() && !idle_.load(std::memory_order_relaxed)) {
         const ContextScope scope(*context_);
         const reclaim::RelaxedCapture relaxed;
         Stream* home = nullptr;
         CUstream stream = nullptr;
         bool later = unordered_.load(std::memory_order_relaxed);
+        bool idle = false;
         Status status = scope.status();
-        if (status.ok()) status = order_free(home, stream, later);
-        if (status.ok() && !later) status = context_->record(stream, event);
+        if (status.ok()) status = ask_whether_idle(idle);
+        if (status.ok() && !idle) status = order_free(home, stream, later);
+        if (status.ok() && !idle && !later) status = context_->record(stream, event);
         if (later || !status.ok()) {
             reclaim::post(status, "free", "buffer");
-            context_->retire([context = context_, lender = lender_] { kept::keep(*context, nullptr, lender); });
+            context_->retire([context = context_, holder = holder_] { kept::keep(*context, nullptr, holder); });
             return;
         }
     }
-    kept::keep(*context_, event, lender_);  // also when the context has failed: no work uses the memory any more
+    // Also when the context has failed: no work uses the memory any more.
+    if (handout != nullptr) {
+        *handout = {holder_, event};
+    } else {
+        kept::keep(*context_, event, holder_);
+    }
 }
 
 Status Buffer::charge_to(Account& account) {

@@ -14,9 +14,11 @@ public:
     // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
     static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
 
-    // Memory that somebody else owns. `held`: closing waits for the submitted work, because the owner lets go then.
-    // `lender`, if not null, is kept after closing until the submitted work is done (kept.hpp): it frees the memory.
-    static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, bool held, void* lender);
+    // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it is handed
+    // out (Handout) when the buffer was closed and nobody is inside.
+    static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);
+    // Constant. Whoever is inside, or knows that nobody has closed the buffer, may use it.
+    void* holder() const noexcept { return holder_; }
 
     // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or managed.
     bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
@@ -25,19 +27,31 @@ public:
     std::size_t size() const noexcept { return bytes_; }
     Context& context() const noexcept { return *context_; }
 
+    // The holder of a buffer that is gone, and the event behind the work that used the memory: null where there is none left.
+    // Whoever gets it lets the holder go when the event is reached, and gives the event back to the context.
+    struct Handout {
+        void* holder = nullptr;
+        abi::CUevent event = nullptr;
+    };
+
     // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home stream.
-    // Idempotent. `in_use` while a view is exported.
-    Status close(Stream* stream);
+    // Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this call was the last
+    // one inside; if a launch or a copy was, the holder is kept (kept.hpp). `idle`: the caller knows that the work is done.
+    Status close(Stream* stream, bool idle, Handout& handout);
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
     bool enter() noexcept {
         bool is_last = false;
         const bool inside = lifetime_.enter(is_last);
-        if (is_last) destroy();
+        if (is_last) destroy(nullptr);
         return inside;
     }
     void leave() noexcept {
-        if (lifetime_.leave()) destroy();
+        if (lifetime_.leave()) destroy(nullptr);
+    }
+    // For callers that can let go of a holder at once.
+    void leave(Handout& handout) noexcept {
+        if (lifetime_.leave()) destroy(&handout);
     }
 
     // Around a submission to `stream` that touches the buffer; the caller holds the submission.
@@ -50,10 +64,6 @@ public:
         if (stream.is_default()) mark_use(stream);
         leave();
     }
-
-    // Views of host-accessible memory, which forbid close().
-    bool enter_view() noexcept { return lifetime_.enter_inner(); }
-    void leave_view() noexcept { lifetime_.leave_inner(); }
 
     // Counts the buffer in `account`, which has been charged with it, until it is freed.
     Status charge_to(Account& account);
@@ -83,8 +93,9 @@ private:
     // `home`: whose stream that is, null for nobody's.
     Status order_free(Stream*& home, abi::CUstream& stream, bool& later);
     Status wait_for_uses(bool& later) noexcept;
-    void destroy() noexcept;
-    void give_back() noexcept;
+    void destroy(Handout* handout) noexcept;
+    void hand_out(Handout* handout) noexcept;
+    Status ask_whether_idle(bool& idle) noexcept;
 
     struct Charge {
         Ref<Account> account;
@@ -98,8 +109,7 @@ private:
     const std::size_t bytes_;
     std::uint64_t home_id_ = 0;  // 0: no home
     bool any_device_ = false;
-    bool held_ = false;
-    void* lender_ = nullptr;
+    void* holder_ = nullptr;
 
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;
@@ -113,6 +123,8 @@ private:
     std::atomic<std::uint64_t> free_in_{0};
     // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.
     std::atomic<bool> unordered_{false};
+    // Nothing that was submitted still runs. Relaxed: as above.
+    std::atomic<bool> idle_{false};
     // Relaxed: it guards no data.
     std::atomic<bool> announced_{false};
     // A list, pushed with release while a lease is held; read with acquire by the one who destroys.

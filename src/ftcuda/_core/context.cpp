@@ -1,11 +1,14 @@
 #include "context.hpp"
 
 #include "../_driver/table.hpp"
+#include "context_wait.hpp"
+#include "limit.hpp"
 #include "process.hpp"
 #include "reclaim.hpp"
 #include "staging.hpp"
 #include "stream.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -18,6 +21,9 @@ namespace {
 
 // Events kept for reuse in one context. More are wanted only while that many threads free at the same moment.
 constexpr std::size_t idle_events_limit = 64;
+
+// Seconds that a wait for a device takes at least before it gives up: a thread must wake to say that nothing runs.
+constexpr double shortest_wait = 0.01;
 
 std::uint64_t pack(Status status) noexcept {
     return (std::uint64_t{static_cast<std::uint16_t>(status.entry())} << 32) | static_cast<std::uint32_t>(status.code());
@@ -145,16 +151,40 @@ void Context::retire(std::function<void()> finish) {
     retired_.push_back(std::move(finish));
 }
 
+ContextWait& Context::wait() {
+    ContextWait* wait = wait_.load(std::memory_order_acquire);
+    if (wait != nullptr) return *wait;
+    auto mine = std::make_unique<ContextWait>(*this);
+    FTCUDA_SCHEDULE_POINT("publish the context's wait");
+    if (wait_.compare_exchange_strong(wait, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        wait = mine.release();  // kept for as long as the context, which is for ever
+    }
+    return *wait;
+}
+
 Status Context::synchronize() {
+    return synchronize(Limit());
+}
+
+Status Context::synchronize(const Limit& limit) {
     const ContextScope scope(*this);
     if (!scope.status().ok()) return scope.status();
+    ContextWait* const wait = limit.is_none() ? nullptr : &this->wait();
+    if (wait != nullptr) wait->start();  // may throw, and so comes first
     // Taken before the wait: what is retired during it may belong to work that the wait does not cover.
     std::vector<std::function<void()>> idle;
     {
         const Lock lock(retired_mutex_);
         idle.swap(retired_);
     }
-    const Status status = observe(cu.cuCtxSynchronize());
+    Status status;
+    if (wait == nullptr) {
+        status = observe(cu.cuCtxSynchronize());
+    } else {
+        const std::uint64_t number = wait->ask();
+        const Limit patient{std::max(limit.seconds, shortest_wait), limit.is_interrupted};
+        status = wait_until_ready(patient, false, [&] { return wait->answer(number); });
+    }
     if (!status.ok()) {
         const Lock lock(retired_mutex_);
         for (auto& finish : idle) retired_.push_back(std::move(finish));

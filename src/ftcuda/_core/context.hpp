@@ -11,8 +11,10 @@
 
 namespace ftcuda::core {
 
+class ContextWait;
 class Staging;
 class Stream;
+struct Limit;
 
 class Context {
 public:
@@ -64,11 +66,14 @@ public:
     // captured: modules, whose kernels may still run, and memory that a capturing stream used.
     void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);
 
-    // Waits for all work of the context, then finishes what was retired before the wait.
+    // Waits for all work of the context, then finishes what was retired before the wait. With a limit it finishes nothing if that
+    // came first.
     Status synchronize();
+    Status synchronize(const Limit& limit);
 
 private:
     void remember(Status status) noexcept;
+    ContextWait& wait();
 
     // Constant after construction.
     Device& device_;
@@ -81,6 +86,7 @@ private:
     std::atomic<Stream*> per_thread_stream_{nullptr};
     std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
     std::atomic<Staging*> staging_{nullptr};
+    std::atomic<ContextWait*> wait_{nullptr};
 
     Mutex events_mutex_{Rank::event_pool};
     std::vector<abi::CUevent> idle_events_ GUARDED_BY(events_mutex_);

@@ -16,9 +16,9 @@ namespace {
 
 class ExclusiveSection {
 public:
-    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive()) {}
+    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(nullptr, {}, number_)) {}
     ~ExclusiveSection() {
-        if (status_.ok()) stream_.end_exclusive();
+        if (status_.ok()) stream_.end_exclusive(number_);
     }
     ExclusiveSection(const ExclusiveSection&) = delete;
     ExclusiveSection& operator=(const ExclusiveSection&) = delete;
@@ -27,6 +27,7 @@ public:
 
 private:
     Stream& stream_;
+    std::uint64_t number_ = 0;
     const Status status_;
 };
 
@@ -142,7 +143,7 @@ Status locate(Context& context, CUdeviceptr pointer, Location& location, int& or
     Status status = cu.cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer);
     if (status.is(CUDA_ERROR_INVALID_VALUE)) return {};  // an address that CUDA knows nothing of
     if (!status.ok()) return context.observe(status);
-    unsigned char managed = 0;
+    unsigned managed = 0;  // a boolean of which driver 580 writes four bytes
     status = context.observe(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer));
     if (status.ok()) status = context.observe(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer));
     location = managed != 0 ? Location::managed : type == CU_MEMORYTYPE_HOST ? Location::pinned : Location::device;

@@ -51,6 +51,13 @@ public:
     bool has_managed_pools() const noexcept;   // CUDA 13 drivers on devices with concurrent managed access
     bool has_tensor_maps() const noexcept;     // CUDA 12 drivers on devices of compute capability 9.0 and up
 
+    // The object that stands for the device in Python, of which there is one: the first that is offered.
+    void* object() const noexcept { return object_.load(std::memory_order_acquire); }
+    bool offer_object(void* object) noexcept {
+        void* none = nullptr;
+        return object_.compare_exchange_strong(none, object, std::memory_order_acq_rel);
+    }
+
 private:
     Device() = default;
     Status read(int ordinal);
@@ -66,6 +73,7 @@ private:
 
     // Synchronises itself: published once with release, read with acquire.
     std::atomic<Context*> context_{nullptr};
+    std::atomic<void*> object_{nullptr};
 };
 
 }  // namespace ftcuda::core

@@ -6,6 +6,8 @@
 
 namespace ftcuda::core {
 
+struct Limit;
+
 class Event final : public Shared {
 public:
     static Status create(Context& context, unsigned flags, Ref<Event>& event);
@@ -29,7 +31,8 @@ public:
         if (Lifetime::last(lifetime_.leave())) destroy();
     }
 
-    Status synchronize() noexcept;
+    // Until the latest record is reached, or to the limit.
+    Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
     // Whether a query found the latest record done, without the driver. False also for an event that cannot be used any more.
     bool is_known_done() const noexcept {

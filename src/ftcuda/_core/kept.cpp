@@ -64,6 +64,32 @@ void keep(Context& context, CUevent event, void* object) {
     put({&context, event, object});
 }
 
+bool is_over(Context& context, CUevent event) noexcept {
+    if (event != nullptr && !context.is_reached(event)) return false;
+    if (event != nullptr) context.give_event(event);
+    return true;
+}
+
+Status wait_for(Context& context, CUevent event) noexcept {
+    const reclaim::RelaxedCapture relaxed;
+    const Status status = context.observe(cu.cuEventSynchronize(event));
+    context.give_event(event);
+    return status;
+}
+
+Status order_after(Stream& stream, Context& context, CUevent event) noexcept {
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();  // the event is still the caller's
+    const ContextScope scope(stream.context());
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return Reason::capturing;
+    const Status status = stream.context().observe(cu.cuStreamWaitEvent(stream.cu_stream(), event, 0));
+    if (status.ok()) context.give_event(event);
+    return status;
+}
+
 Guest::~Guest() {
     put({nullptr, nullptr, object_});
 }
@@ -82,8 +108,7 @@ void* take_done() {
             oldest = waiting.front();
             waiting.pop_front();
         }
-        if (oldest.event == nullptr || oldest.context->is_reached(oldest.event)) {
-            if (oldest.event != nullptr) oldest.context->give_event(oldest.event);
+        if (oldest.event == nullptr || is_over(*oldest.context, oldest.event)) {
             count.fetch_sub(1, std::memory_order_relaxed);
             return oldest.object;
         }

@@ -13,6 +13,12 @@ void keep(Stream& stream, void* object);
 // Keeps `object` until `event` is reached; takes the event over. A null event is reached.
 void keep(Context& context, abi::CUevent event, void* object);
 
+// The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller; waited for by
+// `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
+bool is_over(Context& context, abi::CUevent event) noexcept;
+Status wait_for(Context& context, abi::CUevent event) noexcept;
+Status order_after(Stream& stream, Context& context, abi::CUevent event) noexcept;
+
 // True if something is kept. Cheap enough for every call that is not a launch.
 bool any() noexcept;
 

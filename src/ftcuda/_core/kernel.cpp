@@ -23,6 +23,10 @@ Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kerne
     CUfunction cu_function = nullptr;
     if (const Status status = module.function(context, made->name_.c_str(), cu_function, log); !status.ok()) return status;
     made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
+    made->identity_ = cu_function;
+    if (Context& home = module.home(); &home != &context) {
+        if (const Status status = module.function(home, made->name_.c_str(), made->identity_, log); !status.ok()) return status;
+    }
     made->has_layout_ = parameter_layout(module.signatures(), made->name_, made->layout_);
     if (!made->has_layout_) made->ask_for_layout(cu_function);
     kernel = std::move(made);
@@ -35,6 +39,7 @@ Status Kernel::wrap(Context& context, CUfunction cu_function, Ref<Kernel>& kerne
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
+    made->identity_ = cu_function;
     made->ask_for_layout(cu_function);
     kernel = std::move(made);
     return {};

@@ -15,6 +15,9 @@ public:
 
     const std::string& name() const noexcept { return name_; }
 
+    // The function on the device where the module was loaded first, or the foreign one: the same for all kernels of one function.
+    abi::CUfunction identity() const noexcept { return identity_; }
+
     // False when neither the image nor the driver could tell the parameters (fatbins before CUDA 12.4).
     bool has_layout() const noexcept { return has_layout_; }
     const ParameterLayout& layout() const noexcept { return layout_; }
@@ -60,6 +63,7 @@ private:
     const Ref<Module> module_;  // null for a function that somebody else loaded
     ParameterLayout layout_;
     bool has_layout_ = false;
+    abi::CUfunction identity_ = nullptr;
 
     // Synchronise themselves: each function is published once with release and read with acquire. The allowance only grows, and
     // is stored under allowance_mutex after the driver was told, so that whoever reads it may rely on it. Relaxed: the driver

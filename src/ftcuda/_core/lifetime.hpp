@@ -4,7 +4,7 @@
 //
 //   bit 0        closing: set once by close(), never cleared
 //   bit 1        exclusive: submissions by other threads must wait (streams only, see stream.hpp)
-//   bits 2..31   inner leases: submissions to a stream, exported views of a buffer
+//   bits 2..31   inner leases: submissions to a stream
 //   bits 32..63  leases
 //
 //   state                    enter()     leave()             close()
@@ -68,17 +68,6 @@ public:
         return (word_.fetch_or(closing, std::memory_order_acq_rel) & ~exclusive) == 0;
     }
 
-    // As close(), but does nothing and returns false in `done` while an inner lease is out.
-    bool close_unless_inner(bool& done) noexcept {
-        FTCUDA_SCHEDULE_POINT("close unless inner");
-        Word seen = word_.load(std::memory_order_relaxed);
-        do {
-            done = (seen & inner_leases) == 0;
-            if (!done) return false;
-        } while (!word_.compare_exchange_weak(seen, seen | closing, std::memory_order_acq_rel, std::memory_order_relaxed));
-        return (seen & ~exclusive) == 0;
-    }
-
     bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & closing) != 0; }
 
     // For the exclusive section. Acquire-release: the section sees, and is seen by, the submissions around it.
@@ -132,7 +121,7 @@ public:
         FTCUDA_SCHEDULE_POINT("release");
         release_attached();
     }
-    // The same for a thread that is attached to the interpreter, which must not wait for the scheduler.
+    // The same without a schedule point.
     void release_attached() noexcept {
         if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
     }

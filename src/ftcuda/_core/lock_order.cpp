@@ -15,8 +15,8 @@ namespace ftcuda::core::lock_order {
 namespace {
 
 constexpr std::array names = {
-    "module", "allowance", "bound_launch", "bound_stripe", "exclusive_section", "kept",   "caches",
-    "cache",  "staging",   "event_pool",   "retired",      "account",           "mailbox"};
+    "module", "allowance", "striped", "stripe",  "exclusive_section", "kept",   "caches",
+    "cache",  "context_wait", "staging",   "event_pool", "retired", "account",           "mailbox"};
 static_assert(names.size() == static_cast<std::size_t>(Rank::mailbox) + 1);
 
 // Where a lock was taken.

@@ -86,8 +86,6 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
 }
 
 Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexcept {
-    const Lease<MemoryResource> lease(*this);
-    if (!lease) return Reason::closed;
     if (!is_pool()) return Reason::not_supported;
     const reclaim::RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
@@ -100,8 +98,6 @@ Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexce
 }
 
 Status MemoryResource::set_attribute(int attribute, std::uint64_t value) noexcept {
-    const Lease<MemoryResource> lease(*this);
-    if (!lease) return Reason::closed;
     if (!is_pool()) return Reason::not_supported;
     const reclaim::RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {

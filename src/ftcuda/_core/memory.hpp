@@ -57,6 +57,7 @@ public:
         if (!is_kept_) Shared::release();
     }
 
+    // By who has a lease. The device's default pool needs none: nobody destroys it.
     Status get_attribute(int attribute, std::uint64_t& value) noexcept;
     Status set_attribute(int attribute, std::uint64_t value) noexcept;
     Status trim(std::size_t bytes_to_keep) noexcept;

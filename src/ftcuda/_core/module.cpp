@@ -13,6 +13,11 @@ namespace {
 
 constexpr std::size_t log_capacity = 16 * 1024;
 
+// By ordinal, whether the driver takes cubins: each is stored after it was asked, always as the same. Relaxed: it stands for
+// nothing else.
+enum class Answer : unsigned char { unknown, no, yes };
+std::array<std::atomic<Answer>, Device::limit> cubins_taken{};
+
 }  // namespace
 
 Ref<Module> Module::make(std::string image, std::string signatures) {
@@ -57,9 +62,36 @@ Status Module::load(Context& context, CUmodule& cu_module, std::string& log) {
         const Lock lock(mutex_);
         // After a failure the next thread tries again: it may have been memory that was short.
         slots_[ordinal] = status.ok() ? Slot{Progress::loaded, cu_module, &context} : Slot{};
+        if (status.ok() && home_ == nullptr) home_ = &context;
         loaded_.notify_all();
     }
     return status;
+}
+
+bool Module::takes_cubins(Context& context, bool& is_known) noexcept {
+    const Answer answer = cubins_taken[static_cast<std::size_t>(context.device().ordinal())].load(std::memory_order_relaxed);
+    is_known = answer != Answer::unknown;
+    return answer == Answer::yes;
+}
+
+Status Module::offer_cubin(Context& context, std::string cubin, bool& is_taken) {
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
+    const Ref<Module> offered = make(std::move(cubin), "");
+    CUmodule cu_module = nullptr;
+    std::string log;
+    const Status status = offered->load(context, cu_module, log);
+    is_taken = status.ok();
+    // Others say nothing about cubins: memory that is short, a context that ended.
+    if (!is_taken && !status.is(CUDA_ERROR_NO_BINARY_FOR_GPU) && !status.is(CUDA_ERROR_INVALID_IMAGE)) return status;
+    cubins_taken[static_cast<std::size_t>(context.device().ordinal())].store(is_taken ? Answer::yes : Answer::no, std::memory_order_relaxed);
+    return {};
+}
+
+Context& Module::home() {
+    const Lock lock(mutex_);
+    return *home_;
 }
 
 Status Module::function(Context& context, const char* name, CUfunction& function, std::string& log) {

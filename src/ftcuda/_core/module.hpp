@@ -19,6 +19,14 @@ public:
     const std::string& image() const noexcept { return image_; }
     const std::string& signatures() const noexcept { return signatures_.empty() ? image_ : signatures_; }
 
+    // Whether the driver takes cubins for the context's device. It is asked by offering it one, which is let go at once, and its
+    // answer is kept: `is_known` is false until somebody has asked.
+    static bool takes_cubins(Context& context, bool& is_known) noexcept;
+    static Status offer_cubin(Context& context, std::string cubin, bool& is_taken);
+
+    // The device on which the module was loaded first, which it is by now: the same for all of its kernels.
+    Context& home() EXCLUDES(mutex_);
+
     // With the module loaded on the context's device; `log` gets the driver's own words when loading fails.
     Status function(Context& context, const char* name, abi::CUfunction& function, std::string& log);
     Status global(Context& context, const char* name, abi::CUdeviceptr& pointer, std::size_t& bytes, std::string& log);
@@ -45,6 +53,7 @@ private:
     Mutex mutex_{Rank::module};
     Condition loaded_;
     std::array<Slot, Device::limit> slots_ GUARDED_BY(mutex_);
+    Context* home_ GUARDED_BY(mutex_) = nullptr;  // set by the first load that succeeds
 };
 
 }  // namespace ftcuda::core

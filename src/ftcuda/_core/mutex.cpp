@@ -17,11 +17,13 @@ void Mutex::lock() {
         mutex_.lock();
         break;
     }
+    schedule::hold(this);
     lock_order::remember(*this);
 }
 
 void Mutex::unlock() {
     lock_order::forget(*this);
+    schedule::let_go(this);
     mutex_.unlock();
     schedule::unpark(this);
 }

@@ -14,12 +14,13 @@ namespace ftcuda::core {
 enum class Rank : unsigned char {
     module,             // which devices a module is loaded on, or being loaded on
     allowance,          // what the driver was told about kernels' dynamic shared memory
-    bound_launch,       // the arguments of a bound launch
-    bound_stripe,       // one thread's copy of them
+    striped,            // what many threads take and few replace: a bound launch's arguments, a tensor map
+    stripe,             // some threads' copy of it
     exclusive_section,  // who holds a stream's exclusive section
     kept,               // objects of the caller's that wait for work
     caches,             // which caching resources there are
     cache,              // what a caching resource has in store
+    context_wait,       // which waits for all of a context were asked for
     staging,            // chunks for copies of pageable memory
     event_pool,         // idle events of a context
     retired,            // what is freed at the next synchronisation of a context

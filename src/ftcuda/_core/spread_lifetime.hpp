@@ -55,31 +55,6 @@ public:
         return (word_.fetch_sub(Lifetime::lease) & Lifetime::closing) != 0 && last();
     }
 
-    // Inner leases, which forbid to close, are seldom and stay in the word.
-    bool enter_inner() noexcept {
-        FTCUDA_SCHEDULE_POINT("enter inner");
-        Word seen = word_.load(std::memory_order_relaxed);
-        do {
-            if ((seen & Lifetime::closing) != 0) return false;
-        } while (!word_.compare_exchange_weak(seen, seen + Lifetime::inner));
-        return true;
-    }
-    void leave_inner() noexcept {
-        FTCUDA_SCHEDULE_POINT("leave inner");
-        word_.fetch_sub(Lifetime::inner);
-    }
-
-    // True: the caller must destroy. Does nothing, and `done` is false, while an inner lease is out.
-    bool close_unless_inner(bool& done) noexcept {
-        FTCUDA_SCHEDULE_POINT("close unless inner");
-        Word seen = word_.load(std::memory_order_relaxed);
-        do {
-            done = (seen & Lifetime::inner_leases) == 0;
-            if (!done || (seen & Lifetime::closing) != 0) return false;
-        } while (!word_.compare_exchange_weak(seen, seen | Lifetime::closing));
-        return last();
-    }
-
     // True: the caller must destroy.
     bool close() noexcept {
         FTCUDA_SCHEDULE_POINT("close");

@@ -2,6 +2,9 @@
 
 #include "../_driver/table.hpp"
 #include "event.hpp"
+#include "held_sections.hpp"
+#include "kept.hpp"
+#include "limit.hpp"
 #include "process.hpp"
 #include "reclaim.hpp"
 
@@ -18,6 +21,9 @@ thread_local char this_thread;
 // Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made of
 // handles and threads, where nothing better is to be had.
 std::atomic<std::uint64_t> next_id{std::uint64_t{1} << 62};
+
+// Set once, before the first section; published with release, read with acquire.
+std::atomic<Stream::NameTask> name_task{nullptr};
 
 std::uint64_t id_of_address(const void* address) noexcept {
     return (std::uint64_t{1} << 63) | reinterpret_cast<std::uintptr_t>(address);
@@ -69,6 +75,10 @@ Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
     return {};
 }
 
+void Stream::keep_owner(void* owner) {
+    owner_ = Ref<Shared>::adopt(new kept::Guest(owner));
+}
+
 Status Stream::make_default(Context& context, CUstream token, Ref<Stream>& stream) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
@@ -117,13 +127,14 @@ void Stream::destroy() noexcept {
     release();
 }
 
-Status Stream::synchronize() noexcept {
+Status Stream::synchronize(const Limit& limit) noexcept {
     const Lease<Stream> lease(*this);
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const reclaim::RelaxedCapture relaxed;
-    return context_->observe(cu.cuStreamSynchronize(cu_stream_));
+    if (limit.is_none()) return context_->observe(cu.cuStreamSynchronize(cu_stream_));
+    return context_->observe(wait_until_ready(limit, false, [&] { return cu.cuStreamQuery(cu_stream_); }));
 }
 
 Status Stream::query(bool& done) noexcept {
@@ -202,9 +213,18 @@ Status Stream::wait(Stream& other) noexcept {
 Status Stream::begin_submission() noexcept {
     for (;;) {
         const bool mine = section_owner_.load(std::memory_order_relaxed) == &this_thread;
+        if (mine) {
+            if (const Status status = check_task(); !status.ok()) return status;
+        }
         const Lifetime::Word refused =
             lifetime_.enter(Lifetime::inner, mine ? Lifetime::closing : Lifetime::closing | Lifetime::exclusive);
-        if (refused == 0) return {};
+        if (refused == 0) {
+            // Another thread may have ended this one's section, and a third begun one, before this one was inside. The word says so:
+            // who was inside first is waited for, and who comes after a section began sees its owner.
+            if (!mine || section_owner_.load(std::memory_order_relaxed) == &this_thread) return {};
+            end_submission();
+            continue;
+        }
         if ((refused & Lifetime::closing) != 0) return Reason::closed;
         if (const Status status = wait_for_section(); !status.ok()) return status;
     }
@@ -212,61 +232,120 @@ Status Stream::begin_submission() noexcept {
 
 void Stream::end_submission() noexcept {
     const Lifetime::Word before = lifetime_.leave(Lifetime::inner);
-    if (Lifetime::last(before, Lifetime::inner)) {
-        destroy();
-    } else if ((before & Lifetime::exclusive) != 0 && (before & Lifetime::inner_leases) == Lifetime::inner) {
+    if ((before & Lifetime::exclusive) != 0 && (before & Lifetime::inner_leases) == Lifetime::inner) {
         wake_section();  // a section waits for the submissions before it, and this was the last
     }
+    if (Lifetime::last(before, Lifetime::inner)) destroy();  // after that nothing may be left of this object
+}
+
+void Stream::name_tasks_by(NameTask name) noexcept {
+    name_task.store(name, std::memory_order_release);
+}
+
+Status Stream::check_task() noexcept {
+    if (!section_of_task_.load(std::memory_order_relaxed)) return {};
+    const NameTask name = name_task.load(std::memory_order_acquire);
+    const void* const task = name == nullptr ? nullptr : name();  // before the lock: it may attach to the interpreter
+    const Lock lock(section_mutex_);
+    if (section_owner_.load(std::memory_order_relaxed) != &this_thread) return {};  // ended meanwhile
+    return section_task_ == nullptr || section_task_ == task ? Status() : Status(Reason::other_task);
 }
 
 Status Stream::wait_for_section() noexcept {
+    if (process::is_forked()) return Reason::forked;  // whoever is in the section is not in this process
     const Lock lock(section_mutex_);
-    while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) section_changed_.wait(section_mutex_);
+    while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
+        if (section_abandoned_) {
+            free_section();
+            return Reason::abandoned;
+        }
+        section_changed_.wait(section_mutex_);
+    }
     return {};
 }
 
 void Stream::wake_section() noexcept {
+    if (process::is_forked()) return;  // the lock may be that of a thread which is not in this process
     const Lock lock(section_mutex_);
     section_changed_.notify_all();
 }
 
-Status Stream::begin_exclusive() {
-    if (!enter()) return Reason::closed;  // the section's own lease, until end_exclusive()
-    bool closed = false;
-    {
-        const Lock lock(section_mutex_);
-        if (section_owner_.load(std::memory_order_relaxed) != &this_thread) {
-            while (section_depth_ != 0 && !lifetime_.is_closing()) section_changed_.wait(section_mutex_);
-            closed = lifetime_.is_closing();
-            if (!closed) {
-                section_owner_.store(&this_thread, std::memory_order_relaxed);
-                section_depth_ = 1;
-                lifetime_.begin_exclusive();
-                while ((lifetime_.look() & Lifetime::inner_leases) != 0) section_changed_.wait(section_mutex_);
-            }
-        } else {
-            ++section_depth_;
-        }
+Status Stream::begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) {
+    if (process::is_forked()) return Reason::forked;
+    if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
+        if (const Status status = check_task(); !status.ok()) return status;
     }
-    if (closed) {
-        leave();
-        return Reason::closed;
+    const Lock lock(section_mutex_);
+    if (lifetime_.is_closing()) return Reason::closed;
+    if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
+        ++section_depth_;
+        number = section_.load(std::memory_order_relaxed);
+        return {};
     }
+    while (section_depth_ != 0 && !section_abandoned_ && !lifetime_.is_closing()) section_changed_.wait(section_mutex_);
+    if (lifetime_.is_closing()) return Reason::closed;
+    if (section_abandoned_) {
+        free_section();
+        return Reason::abandoned;
+    }
+    number = ++last_section_;
+    held_sections::remember(*this, number);
+    section_.store(number, std::memory_order_relaxed);
+    section_owner_.store(&this_thread, std::memory_order_relaxed);
+    section_depth_ = 1;
+    section_task_ = task;
+    section_keeper_ = std::move(keeper);
+    section_of_task_.store(task != nullptr, std::memory_order_relaxed);
+    lifetime_.begin_exclusive();
+    while ((lifetime_.look() & Lifetime::inner_leases) != 0) section_changed_.wait(section_mutex_);
     return {};
 }
 
-bool Stream::end_exclusive() {
+bool Stream::end_exclusive(std::uint64_t number) noexcept {
+    if (process::is_forked()) return true;  // as in wake_section()
     {
         const Lock lock(section_mutex_);
-        if (section_owner_.load(std::memory_order_relaxed) != &this_thread) return false;
-        if (--section_depth_ == 0) {
-            section_owner_.store(nullptr, std::memory_order_relaxed);
-            lifetime_.end_exclusive();
-            section_changed_.notify_all();
+        if (!is_section(number)) return false;
+        if (--section_depth_ == 0) free_section();
+        if (is_section(number)) return true;
+    }
+    held_sections::forget(*this, number);
+    return true;
+}
+
+void Stream::abandon_exclusive(std::uint64_t number) noexcept {
+    // Without the lock at first: most threads that end have sections in their list which others ended.
+    if (process::is_forked() || !is_section(number)) return;
+    const Lock lock(section_mutex_);
+    if (!is_section(number)) return;
+    section_abandoned_ = true;
+    section_owner_.store(nullptr, std::memory_order_relaxed);  // the next thread may be given the same token
+    section_changed_.notify_all();
+}
+
+void Stream::drop_exclusive(std::uint64_t number) noexcept {
+    if (process::is_forked()) return;
+    {
+        const Lock lock(section_mutex_);
+        if (!is_section(number)) return;
+        if (section_depth_ > 1) {
+            --section_depth_;
+            return;
         }
     }
-    leave();
-    return true;
+    abandon_exclusive(number);
+    held_sections::forget(*this, number);
+}
+
+void Stream::free_section() noexcept {
+    section_.store(0, std::memory_order_relaxed);
+    section_owner_.store(nullptr, std::memory_order_relaxed);
+    section_depth_ = 0;
+    section_abandoned_ = false;
+    section_task_ = nullptr;
+    section_keeper_ = Ref<Shared>();
+    lifetime_.end_exclusive();
+    section_changed_.notify_all();
 }
 
 }  // namespace ftcuda::core

@@ -13,6 +13,7 @@
 namespace ftcuda::core {
 
 class Event;
+struct Limit;
 
 class Stream final : public Shared {
 public:
@@ -46,7 +47,8 @@ public:
     void keep() noexcept { lifetime_.enter_again(); }
     void unkeep() noexcept { leave(); }
 
-    Status synchronize() noexcept;
+    // Until all is done that was submitted so far, or to the limit.
+    Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
     Status record(Event& event) noexcept;
     Status wait(Event& event) noexcept;
@@ -55,11 +57,29 @@ public:
     bool is_finished() const noexcept;
     Status is_capturing(bool& capturing) const noexcept;  // the caller holds a lease
 
-    // The exclusive section: submissions of other threads wait until it ends. Reentrant. Waits for a section of another
-    // thread and for submissions in progress.
-    Status begin_exclusive() EXCLUDES(section_mutex_);
-    // False when the calling thread is not the one that began it.
-    bool end_exclusive() EXCLUDES(section_mutex_);
+    // The exclusive section: submissions of other threads wait until it ends, and those of other tasks of its thread are refused, as
+    // waiting would keep its own task from running. Reentrant. Waits for a section of another thread and for submissions in progress.
+    // `task`: what the calling thread runs, by its address, which `keeper` keeps; null if there is nothing of the kind, or all that
+    // the thread runs is meant. `number` is what the section is ended by, from any thread.
+    //
+    // A section is abandoned when the thread that began it ends, or whatever could have ended it is gone. The next one who submits or
+    // begins a section is told, once, and ends it by that.
+    Status begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) EXCLUDES(section_mutex_);
+    // False when there is no such section any more.
+    bool end_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
+    void abandon_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
+    // Nobody can end one level of the section: abandons it, unless others are left.
+    void drop_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
+    bool is_section(std::uint64_t number) const noexcept { return section_.load(std::memory_order_relaxed) == number; }
+
+    // How the core learns which task a thread runs: set once, before the first section. May attach to the interpreter, so that it is
+    // asked with no lock held, and only inside of sections that tasks began.
+    using NameTask = const void* (*)();
+    static void name_tasks_by(NameTask name) noexcept;
+
+    // For a foreign stream, before others see it: an object of the caller's, which is let go of (kept.hpp) when the last reference
+    // to the stream is gone.
+    void keep_owner(void* owner);
 
 private:
     friend class Submission;
@@ -76,7 +96,10 @@ private:
     void destroy() noexcept;
     Status begin_submission() noexcept;
     void end_submission() noexcept;
+    // Whether a section that may be the calling thread's is its task's.
+    Status check_task() noexcept EXCLUDES(section_mutex_);
     Status wait_for_section() noexcept EXCLUDES(section_mutex_);
+    void free_section() noexcept REQUIRES(section_mutex_);
     void wake_section() noexcept EXCLUDES(section_mutex_);
 
     // Constant after construction.
@@ -86,16 +109,26 @@ private:
     unsigned flags_ = 0;
     int priority_ = 0;
     std::uint64_t id_ = 0;  // 0 for the per-thread default stream
+    Ref<Shared> owner_;     // null for streams of our own
 
     // Synchronises itself. On a line of its own: every launch writes it.
     alignas(64) Lifetime lifetime_;
 
-    // The thread that holds the exclusive section. Written under section_mutex_, but a thread may compare it with itself
-    // without the lock: only that thread ever stores its own token. Relaxed for the same reason.
+    // The thread that holds the exclusive section, null when there is none or it is abandoned. Written under section_mutex_, but a
+    // thread may compare it with itself without the lock: only that thread ever stores its own token. It may find itself there though
+    // another thread has just ended its section, and so looks again once it is inside (begin_submission). Relaxed: the word orders.
     std::atomic<const void*> section_owner_{nullptr};
+    // The number of the section, 0 when there is none. Stored under section_mutex_. Relaxed: without it a hint.
+    std::atomic<std::uint64_t> section_{0};
     Mutex section_mutex_{Rank::exclusive_section};
     Condition section_changed_;
     unsigned section_depth_ GUARDED_BY(section_mutex_) = 0;
+    std::uint64_t last_section_ GUARDED_BY(section_mutex_) = 0;
+    bool section_abandoned_ GUARDED_BY(section_mutex_) = false;
+    const void* section_task_ GUARDED_BY(section_mutex_) = nullptr;
+    Ref<Shared> section_keeper_ GUARDED_BY(section_mutex_);
+    // Whether section_task_ is set, for the section's own thread, which stores it. Relaxed: no other thread's reading matters.
+    std::atomic<bool> section_of_task_{false};
 };
 
 // A stream that is kept beyond the scope of whoever uses it.

@@ -15,37 +15,37 @@ void* as_pointer(CUdeviceptr address) noexcept {
 
 }  // namespace
 
-Status TensorMap::tiled(Context& context, const Tensor& tensor, const std::array<std::uint32_t, Tensor::max_rank>& box, Ref<TensorMap>& map) {
+Status TensorMap::tiled(Context& context, const Tensor& tensor, const std::array<std::uint32_t, Tensor::max_rank>& box,
+                        MappedMemory memory, Ref<TensorMap>& map) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    Ref<TensorMap> made = Ref<TensorMap>::adopt(new TensorMap);
+    CUtensorMap made{};
     const Status status = context.observe(cu.cuTensorMapEncodeTiled(
-        &made->map_, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(), box.data(),
+        &made, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(), box.data(),
         tensor.element_strides.data(), tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill));
-    if (status.ok()) map = std::move(made);
+    if (status.ok()) map = Ref<TensorMap>::adopt(new TensorMap(made, std::move(memory)));
     return status;
 }
 
-Status TensorMap::im2col(Context& context, const Tensor& tensor, const Im2col& columns, Ref<TensorMap>& map) {
+Status TensorMap::im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory, Ref<TensorMap>& map) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    Ref<TensorMap> made = Ref<TensorMap>::adopt(new TensorMap);
+    CUtensorMap made{};
     const Status status = context.observe(cu.cuTensorMapEncodeIm2col(
-        &made->map_, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(),
+        &made, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(),
         columns.lower.data(), columns.upper.data(), columns.channels, columns.pixels, tensor.element_strides.data(),
         tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill));
-    if (status.ok()) map = std::move(made);
+    if (status.ok()) map = Ref<TensorMap>::adopt(new TensorMap(made, std::move(memory)));
     return status;
 }
 
-Status TensorMap::at(Context& context, CUdeviceptr address, Ref<TensorMap>& map) const {
+Status TensorMap::replace_address(Context& context, CUdeviceptr address, MappedMemory memory) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    Ref<TensorMap> made = Ref<TensorMap>::adopt(new TensorMap);
-    made->map_ = map_;
-    const Status status = context.observe(cu.cuTensorMapReplaceAddress(&made->map_, as_pointer(address)));
-    if (status.ok()) map = std::move(made);
-    return status;
+    CUtensorMap changed = take()->map();  // of whatever moment: only the address differs between them
+    if (const Status status = context.observe(cu.cuTensorMapReplaceAddress(&changed, as_pointer(address))); !status.ok()) return status;
+    states_.replace([&](const TensorMapState&) { return Ref<TensorMapState>::adopt(new TensorMapState(changed, std::move(memory))); });
+    return {};
 }
 
 }  // namespace ftcuda::core

@@ -16,10 +16,13 @@ namespace {
 using NvrtcProgram = struct NvrtcProgramHandle*;
 
 constexpr int nvrtc_success = 0;
+constexpr int nvrtc_error_pch_create_heap_exhausted = 14;
 
 struct NvrtcTable {
 #define FTCUDA_NVRTC_ENTRY(name, parameters) int(*name) parameters = nullptr;
+#define FTCUDA_NVRTC_OPTIONAL FTCUDA_NVRTC_ENTRY
 #include "nvrtc_entry_points.def"
+#undef FTCUDA_NVRTC_OPTIONAL
 #undef FTCUDA_NVRTC_ENTRY
     const char* (*nvrtcGetErrorString)(int result) = nullptr;
 };
@@ -27,6 +30,7 @@ struct NvrtcTable {
 // Release: table, path and version are complete. Pairs with the acquire in nvrtc_loaded().
 std::atomic<bool> ready{false};
 std::mutex loading;
+std::mutex growing;  // of the heap for precompiled headers: two threads that ask and set in turns would make it smaller again
 NvrtcTable nvrtc;
 std::string& loaded_path = *new std::string;  // never destroyed: daemon threads may read it while the process exits
 std::pair<int, int> version;
@@ -36,7 +40,9 @@ const char* fill(NvrtcTable& table, const Library& library) {
 #define FTCUDA_NVRTC_ENTRY(name, parameters)                                    \
     table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));       \
     if (table.name == nullptr && missing == nullptr) missing = #name;
+#define FTCUDA_NVRTC_OPTIONAL(name, parameters) table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));
 #include "nvrtc_entry_points.def"
+#undef FTCUDA_NVRTC_OPTIONAL
 #undef FTCUDA_NVRTC_ENTRY
     table.nvrtcGetErrorString = reinterpret_cast<decltype(table.nvrtcGetErrorString)>(library.symbol("nvrtcGetErrorString"));
     return table.nvrtcGetErrorString == nullptr && missing == nullptr ? "nvrtcGetErrorString" : missing;
@@ -60,7 +66,11 @@ public:
     ~Program() {
         if (handle_ != nullptr) nvrtc.nvrtcDestroyProgram(&handle_);
     }
-    NvrtcProgram* out() noexcept { return &handle_; }
+    // For a new program, after the one before it.
+    NvrtcProgram* out() noexcept {
+        if (handle_ != nullptr) nvrtc.nvrtcDestroyProgram(&handle_);
+        return &handle_;
+    }
     NvrtcProgram get() const noexcept { return handle_; }
 
 private:
@@ -116,9 +126,21 @@ bool nvrtc_loaded() noexcept { return ready.load(std::memory_order_acquire); }
 const std::string& nvrtc_path() noexcept { return loaded_path; }
 std::pair<int, int> nvrtc_version() noexcept { return version; }
 
-bool compile(Compilation& compilation) {
-    [[maybe_unused]] const KeptLocale locale{};
-    Program program;
+namespace {
+
+// Makes room for the precompiled header that `program` had no room for. False if NVRTC cannot.
+bool grow_header_heap(NvrtcProgram program) {
+    std::size_t required = 0;
+    std::size_t current = 0;
+    if (nvrtc.nvrtcGetPCHHeapSizeRequired == nullptr || nvrtc.nvrtcGetPCHHeapSize == nullptr || nvrtc.nvrtcSetPCHHeapSize == nullptr) return false;
+    if (nvrtc.nvrtcGetPCHHeapSizeRequired(program, &required) != nvrtc_success) return false;
+    const std::lock_guard<std::mutex> lock(growing);
+    if (nvrtc.nvrtcGetPCHHeapSize(&current) != nvrtc_success) return false;
+    return required <= current || nvrtc.nvrtcSetPCHHeapSize(required) == nvrtc_success;
+}
+
+// Compiles into `program`, which is made anew. The log is there after a failure too.
+bool compile_into(Program& program, Compilation& compilation) {
     if (!check(nvrtc.nvrtcCreateProgram(program.out(), compilation.source.c_str(), compilation.name.c_str(), 0, nullptr, nullptr),
                "nvrtcCreateProgram", compilation)) {
         return false;
@@ -133,21 +155,49 @@ bool compile(Compilation& compilation) {
         return false;
     }
     drop_terminator(compilation.log);
-    if (!check(compiled, "nvrtcCompileProgram", compilation)) return false;
+    if (compilation.makes_header && nvrtc.nvrtcGetPCHCreateStatus != nullptr) {
+        compilation.header_status = nvrtc.nvrtcGetPCHCreateStatus(program.get());
+    }
+    return check(compiled, "nvrtcCompileProgram", compilation);
+}
+
+// Reads what was asked for. NVRTC answers with nothing at all where the options make something else, which is no image.
+bool read_image(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, const char* step, Compilation& compilation) {
+    if (get_size == nullptr || get_bytes == nullptr) {
+        compilation.problem = std::string(step) + ": this NVRTC has no such function";
+        return false;
+    }
+    if (!check(read(program, get_size, get_bytes, compilation.image), step, compilation)) return false;
+    if (compilation.output == Output::ptx) drop_terminator(compilation.image);
+    if (!compilation.image.empty()) return true;
+    compilation.problem = std::string(step) + ": nothing was made; the options make code of another kind";
+    return false;
+}
+
+}  // namespace
+
+bool compile(Compilation& compilation) {
+    [[maybe_unused]] const KeptLocale locale{};
+    Program program;
+    bool compiled = compile_into(program, compilation);
+    if (compiled && compilation.header_status == nvrtc_error_pch_create_heap_exhausted && grow_header_heap(program.get())) {
+        compiled = compile_into(program, compilation);
+    }
+    if (!compiled) return false;
     for (const std::string& expression : compilation.name_expressions) {
         const char* lowered = nullptr;
         if (!check(nvrtc.nvrtcGetLoweredName(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName", compilation)) return false;
         compilation.lowered_names.emplace_back(lowered);
     }
-    if (compilation.cubin) {
-        // Absent for some targets, which is no failure of the compilation.
-        if (read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success) compilation.ptx.clear();
-        drop_terminator(compilation.ptx);
-        return check(read(program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, compilation.image), "nvrtcGetCUBIN", compilation);
+    switch (compilation.output) {
+    case Output::ptx: return read_image(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX", compilation);
+    case Output::ltoir: return read_image(program.get(), nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR, "nvrtcGetLTOIR", compilation);
+    case Output::cubin: break;
     }
-    if (!check(read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.image), "nvrtcGetPTX", compilation)) return false;
-    drop_terminator(compilation.image);
-    return true;
+    // Absent for some targets, which is no failure of the compilation.
+    if (read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success) compilation.ptx.clear();
+    drop_terminator(compilation.ptx);
+    return read_image(program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, "nvrtcGetCUBIN", compilation);
 }
 
 }  // namespace ftcuda::driver

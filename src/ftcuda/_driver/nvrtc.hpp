@@ -15,12 +15,15 @@ bool nvrtc_loaded() noexcept;
 const std::string& nvrtc_path() noexcept;
 std::pair<int, int> nvrtc_version() noexcept;
 
+enum class Output { ptx, cubin, ltoir };
+
 struct Compilation {
     std::string source;
     std::string name;
     std::vector<std::string> options;
     std::vector<std::string> name_expressions;
-    bool cubin = false;  // else PTX
+    Output output = Output::ptx;
+    bool makes_header = false;  // the options ask for a precompiled header
 
     // Results.
     std::string problem;  // empty after success, else which step failed and NVRTC's name for it
@@ -28,6 +31,7 @@ struct Compilation {
     std::string image;
     std::string ptx;      // of a cubin, where the compiler also made it: it tells the types of parameters
     std::vector<std::string> lowered_names;  // in the order of name_expressions
+    int header_status = -1;  // what became of the precompiled header: an nvrtcResult; -1: not asked for, or NVRTC cannot tell
 };
 
 // True on success. Blocks for as long as NVRTC compiles; NVRTC serialises compilations by itself.

@@ -15,6 +15,8 @@ struct Scheduler {
     void (*point)(const char* where) = nullptr;
     int (*park)(const void* key, const char* where) = nullptr;
     void (*unpark)(const void* key) = nullptr;
+    void (*hold)(const void* key) = nullptr;
+    void (*let_go)(const void* key) = nullptr;
 };
 
 // Published once with release, when the driver is loaded; read with acquire.
@@ -28,7 +30,11 @@ void find(const Library& library) {
     found.point = reinterpret_cast<void (*)(const char*)>(library.symbol("ftcuda_schedule_point"));
     found.park = reinterpret_cast<int (*)(const void*, const char*)>(library.symbol("ftcuda_schedule_park"));
     found.unpark = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_unpark"));
-    if (found.is_on != nullptr && found.point != nullptr && found.park != nullptr && found.unpark != nullptr) scheduler.store(&found, std::memory_order_release);
+    found.hold = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_hold"));
+    found.let_go = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_let_go"));
+    const bool complete = found.is_on != nullptr && found.point != nullptr && found.park != nullptr && found.unpark != nullptr &&
+                          found.hold != nullptr && found.let_go != nullptr;
+    if (complete) scheduler.store(&found, std::memory_order_release);
 }
 
 void point(const char* where) noexcept {
@@ -47,6 +53,14 @@ bool park(const void* key, const char* where) noexcept {
 
 void unpark(const void* key) noexcept {
     if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->unpark(key);
+}
+
+void hold(const void* key) noexcept {
+    if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->hold(key);
+}
+
+void let_go(const void* key) noexcept {
+    if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->let_go(key);
 }
 
 }  // namespace ftcuda::driver::schedule

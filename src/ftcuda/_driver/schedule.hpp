@@ -1,7 +1,8 @@
 // Points at which a test's scheduler may let another thread go on: at driver calls of itself, and, in a build with
 // -Dschedule_points=true, at the core's own atomics and locks. Other builds have no trace of them.
 //
-// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park and _unpark; the simulated driver does.
+// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold and _let_go; the simulated driver
+// does.
 #pragma once
 
 #ifdef FTCUDA_SCHEDULE_POINTS
@@ -14,7 +15,7 @@ namespace schedule {
 
 void find(const Library& library);
 
-// The thread must be detached from the interpreter: others run meanwhile.
+// Others run meanwhile. A thread that is attached to the interpreter is not while it waits.
 void point(const char* where) noexcept;
 
 // Whether somebody schedules this thread.
@@ -23,6 +24,10 @@ bool is_on() noexcept;
 // Waits until another thread calls unpark(key). False at once where nobody schedules this thread.
 bool park(const void* key, const char* where) noexcept;
 void unpark(const void* key) noexcept;
+
+// That this thread holds what others park for, so that a deadlock is reported with who holds what.
+void hold(const void* key) noexcept;
+void let_go(const void* key) noexcept;
 
 }  // namespace schedule
 }  // namespace ftcuda::driver

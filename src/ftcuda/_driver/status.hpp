@@ -32,12 +32,15 @@ enum class Reason : std::uint8_t {
     absent,         // the driver has no such entry point
     not_supported,  // the device or driver mode lacks the feature
     closed,         // the object was closed
-    in_use,         // an exported view forbids it
     poisoned,       // an earlier failure, `code` reported by `entry`, ended the context
     forked,         // this process is a fork of the one that used the driver
     wrong_device,   // two objects of different devices in one call
     not_found,      // no such symbol
     capturing,      // a stream is being captured
+    timed_out,      // a wait came to its limit; what it waited for runs on
+    interrupted,    // a wait was ended by the one who is asked for that
+    abandoned,      // whoever was in the exclusive section will not end it; it is ended now
+    other_task,     // another task of this thread is in the exclusive section
 };
 
 class [[nodiscard]] Status {

@@ -1,0 +1,95 @@
+#include "held_sections.hpp"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#ifdef _WIN32
+#define WIN32_LEAN_AND_MEAN
+#include <windows.h>
+#else
+#include <pthread.h>
+#endif
+
+namespace ftcuda::core::held_sections {
+
+namespace {
+
+struct Held {
+    Ref<Stream> stream;
+    std::uint64_t number;
+
+    bool is_over() const noexcept { return !stream->is_section(number); }
+};
+
+using List = std::vector<Held>;
+
+// The thread ends. No driver call, and nothing of the interpreter's, which the thread has left. In a forked child the sections are
+// of threads that are not there, and abandon_exclusive() does nothing.
+void abandon(List* list) noexcept {
+    const std::unique_ptr<List> mine(list);
+    for (const Held& each : *mine) each.stream->abandon_exclusive(each.number);
+}
+
+// Not `thread_local`: with MinGW a thread's variables are freed before their destructors run, and those of the main thread would run
+// at exit, when nobody is there to be told.
+class PerThread {
+public:
+    PerThread() noexcept {
+#ifdef _WIN32
+        key_ = FlsAlloc(destroy);
+#else
+        pthread_key_create(&key_, destroy);
+#endif
+    }
+
+    List* get() const noexcept {
+#ifdef _WIN32
+        return static_cast<List*>(FlsGetValue(key_));
+#else
+        return static_cast<List*>(pthread_getspecific(key_));
+#endif
+    }
+
+    List& make() const {
+        if (List* const found = get()) return *found;
+        auto made = std::make_unique<List>();
+#ifdef _WIN32
+        if (FlsSetValue(key_, made.get()) == 0) throw std::bad_alloc();
+#else
+        if (pthread_setspecific(key_, made.get()) != 0) throw std::bad_alloc();
+#endif
+        return *made.release();
+    }
+
+private:
+#ifdef _WIN32
+    static void WINAPI destroy(void* list) noexcept { abandon(static_cast<List*>(list)); }
+    DWORD key_;
+#else
+    static void destroy(void* list) noexcept { abandon(static_cast<List*>(list)); }
+    pthread_key_t key_;
+#endif
+};
+
+const PerThread held;
+
+}  // namespace
+
+void remember(Stream& stream, std::uint64_t number) {
+    List& mine = held.make();
+    // Those that other threads ended.
+    mine.erase(std::remove_if(mine.begin(), mine.end(), [](const Held& each) { return each.is_over(); }), mine.end());
+    mine.push_back({Ref<Stream>(stream), number});
+}
+
+void forget(Stream& stream, std::uint64_t number) noexcept {
+    List* const mine = held.get();
+    if (mine == nullptr) return;
+    const auto found = std::find_if(mine->rbegin(), mine->rend(), [&](const Held& each) {
+        return each.stream.get() == &stream && each.number == number;
+    });
+    if (found != mine->rend()) mine->erase(std::next(found).base());
+}
+
+}  // namespace ftcuda::core::held_sections
