@@ -3,6 +3,7 @@
 Every public object may be shared by any number of threads. Importing the package touches no driver.
 """
 
+import ftcuda._objects.process_bound  # noqa: F401 - what cannot be pickled says so from here on
 from ftcuda._objects.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
 from ftcuda._objects.bound_launch import BoundLaunch
 from ftcuda._objects.buffer import Buffer
@@ -46,6 +47,7 @@ from ftcuda.adapter import get_include
 from ftcuda.errors import (
     ClosedError,
     ContextPoisonedError,
+    CooperativeLaunchError,
     CUDAError,
     CUDAWarning,
     DriverNotFoundError,
@@ -53,6 +55,7 @@ from ftcuda.errors import (
     NotSupportedError,
     NVRTCError,
     OutOfMemoryError,
+    SectionAbandonedError,
 )
 
 __version__ = "0.1.0"
@@ -67,6 +70,7 @@ __all__ = [
     "CachingMemoryResource",
     "ClosedError",
     "ContextPoisonedError",
+    "CooperativeLaunchError",
     "Device",
     "DeviceMemoryResource",
     "DeviceMemoryResourceOptions",
@@ -91,6 +95,7 @@ __all__ = [
     "PinnedMemoryResourceOptions",
     "Program",
     "ProgramOptions",
+    "SectionAbandonedError",
     "StatisticsMemoryResource",
     "Stream",
     "StreamOptions",

@@ -86,7 +86,8 @@ def show(found: dict[str, Any]) -> None:
     table.add_column(overflow="fold")
     for name, text in rows:
         table.add_row(name, text)
-    Console(highlight=False).print(table)
+    # Paths and messages have brackets and colons of their own.
+    Console(highlight=False, markup=False, emoji=False).print(table)
 
 
 def main() -> int:

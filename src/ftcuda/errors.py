@@ -5,11 +5,13 @@ __all__ = [
     "CUDAWarning",
     "ClosedError",
     "ContextPoisonedError",
+    "CooperativeLaunchError",
     "DriverNotFoundError",
     "ForkedProcessError",
     "NVRTCError",
     "NotSupportedError",
     "OutOfMemoryError",
+    "SectionAbandonedError",
 ]
 
 
@@ -35,6 +37,10 @@ class CUDAError(Exception):
 
 class OutOfMemoryError(CUDAError, MemoryError):
     """No memory was left, also after unused memory had been collected and given back."""
+
+
+class CooperativeLaunchError(CUDAError, ValueError):
+    """The blocks of a cooperative launch do not all fit on the device at once; nothing was launched."""
 
 
 class ContextPoisonedError(CUDAError):
@@ -64,6 +70,14 @@ class NVRTCError(CUDAError):
 
 class ClosedError(RuntimeError):
     """The object was closed, perhaps by another thread."""
+
+
+class SectionAbandonedError(RuntimeError):
+    """The stream's exclusive section was never ended: its thread ended inside, or the section was lost.
+
+    Raised once, by the next call that submits to the stream or enters a section; nothing of that call was submitted.
+    The section is over then. What was submitted in it may be a part only of what was meant.
+    """
 
 
 class DriverNotFoundError(RuntimeError):

@@ -18,11 +18,12 @@ from ftcuda._objects.memory cimport MemoryResource, allocate_from, checked_size
 from ftcuda.errors import OutOfMemoryError
 
 MemoryStatistics = namedtuple(
-    "MemoryStatistics", ("current_bytes", "current_count", "peak_bytes", "peak_count", "total_bytes", "total_count")
+    "MemoryStatistics", ("current_bytes", "current_count", "peak_bytes", "peak_count", "total_bytes", "total_count"),
+    module=__name__,
 )
 MemoryStatistics.__doc__ = "Bytes and numbers of allocations: live now, at most so far, and ever."
 
-LiveAllocation = namedtuple("LiveAllocation", ("buffer", "size", "stack"))
+LiveAllocation = namedtuple("LiveAllocation", ("buffer", "size", "stack"), module=__name__)
 LiveAllocation.__doc__ = "A buffer that was not closed yet, its bytes, and the lines that led to its allocation."
 
 

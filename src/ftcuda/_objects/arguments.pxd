@@ -7,6 +7,7 @@ from ftcuda._objects.view cimport StridedMemoryView
 cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer)
+cdef list closable(tuple values)
 cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1
 cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1
 cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* block)

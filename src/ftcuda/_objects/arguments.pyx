@@ -4,6 +4,8 @@ Whatever does not fit is refused before anything is launched: the driver reads o
 nothing.
 """
 
+from ctypes import Structure, Union
+
 import numpy as np
 
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
@@ -11,6 +13,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
+from libc.math cimport isinf
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -18,14 +21,17 @@ cimport core.buffer as buffers
 from core.bound_launch cimport BoundArgument
 from core.device cimport Context
 from core.kernel cimport ParameterKind
+from core.lifetime cimport Ref
+from core.tensor_map cimport TensorMap
 from ftcuda._objects.buffer cimport Buffer
 from ftcuda._objects.device cimport Device
 from ftcuda._objects.dlpack cimport CPU, CUDA
 from ftcuda._objects.kernel cimport Kernel, Slot
 from ftcuda._objects.stream cimport Stream
-from ftcuda._objects.tensor_map cimport TensorMapDescriptor
-from ftcuda._objects.view cimport StridedMemoryView, located, view_or_none
+from ftcuda._objects.tensor_map cimport MAP_BYTES, TensorMapDescriptor
+from ftcuda._objects.view cimport StridedMemoryView, is_masked, located, view_or_none
 
+from ftcuda._objects.elements import is_foreign, is_foreign_type
 from ftcuda._objects.handles import handle_of
 
 cdef extern from "Python.h":
@@ -34,7 +40,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     PAGEABLE_MEMORY_ACCESS = 88    # CUdevice_attribute
-    TENSOR_MAP_SIZE = 128
 
 KIND_NAMES = {
     ParameterKind.unknown: "a value",
@@ -55,16 +60,38 @@ cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1:
     raise TypeError(f"{kernel} takes {kernel._slot_count} arguments, {given} were given")
 
 
+cdef int narrowed(Kernel kernel, Py_ssize_t index, double value, float* narrow) except -1:
+    """Rounds to the nearest float, as C does; but what is finite stays so."""
+    narrow[0] = <float>value
+    if isinf(narrow[0]) and not isinf(value):
+        raise OverflowError(f"{place(kernel, index)} cannot hold {value}, which as a float32 is infinite")
+    return 0
+
+
+cdef list closable(tuple values):
+    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind views and tensor maps."""
+    cdef char[MAP_BYTES] unread
+    found = []
+    for index, value in enumerate(values):
+        if isinstance(value, TensorMapDescriptor):
+            value = (<TensorMapDescriptor>value).read(unread)
+        if isinstance(value, StridedMemoryView):
+            value = (<StridedMemoryView>value)._buffer
+        if isinstance(value, Buffer):
+            found.append((f"argument {index}", value))
+    return found
+
+
 cdef int store_float(Kernel kernel, Py_ssize_t index, double value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     cdef float narrow
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.unknown and slot.size == 4:
-        narrow = <float>value
+        narrowed(kernel, index, value, &narrow)
         memcpy(target, &narrow, 4)
     elif slot.kind == ParameterKind.float64 or slot.kind == ParameterKind.unknown and slot.size == 8:
         memcpy(target, &value, 8)
     else:
-        raise TypeError(f"{place(kernel, index)} cannot be a Python float; for half precision give numpy.float16")
+        raise TypeError(f"{place(kernel, index)} cannot be a Python float{'; give numpy.float16' if slot.size == 2 else ''}")
     return 0
 
 
@@ -73,8 +100,13 @@ cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* targ
     cdef int overflow = 0
     cdef int64_t signed_value
     cdef uint64_t bits
+    cdef double rounded
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.float64:
-        return store_float(kernel, index, <double>value, target)
+        try:
+            rounded = <double>value
+        except OverflowError:
+            raise OverflowError(f"{place(kernel, index)} cannot hold {value}") from None
+        return store_float(kernel, index, rounded, target)
     if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
         raise TypeError(
             f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of that size"
@@ -97,27 +129,77 @@ cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* targ
 cdef int store_complex(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     cdef double[2] wide = [PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)]
-    cdef float[2] narrow = [<float>wide[0], <float>wide[1]]
+    cdef float[2] narrow
     if slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown or slot.size not in (8, 16):
         raise TypeError(f"{place(kernel, index)} cannot be a Python complex, which has 8 or 16 bytes")
     if slot.size == 8:
+        narrowed(kernel, index, wide[0], &narrow[0])
+        narrowed(kernel, index, wide[1], &narrow[1])
         memcpy(target, narrow, 8)
     else:
         memcpy(target, wide, 16)
     return 0
 
 
+cdef int store_bool(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+    cdef Slot slot = kernel._slots[index]
+    if slot.size == 8 and slot.kind != ParameterKind.float64:
+        raise TypeError(f"{place(kernel, index)} cannot be a bool, which would be the address 0 or 1; give an int")
+    return store_integer(kernel, index, int(value), target)
+
+
 cdef bint is_kind(const char* format, ParameterKind kind) noexcept:
     """Whether the one item of a scalar's buffer format may stand for a parameter of `kind`."""
     if kind == ParameterKind.bytes or kind == ParameterKind.unknown or format == NULL:
         return True
-    while format[0] in b"@=<>!^":
+    while format[0] in b"@=<^":
         format += 1
     if format[0] == 0 or format[1] != 0:
         return False
     if kind == ParameterKind.integer:
         return format[0] in b"?bBhHiIlLqQnNcP"
     return format[0] == (b"f"[0] if kind == ParameterKind.float32 else b"d"[0])
+
+
+cdef bint has(const char* format, const char* either) noexcept:
+    """Whether one of two characters stands in a buffer format, beside the names of fields, which are between colons."""
+    cdef bint in_name = False
+    if format == NULL:
+        return False
+    while format[0] != 0:
+        if format[0] == b":"[0]:
+            in_name = not in_name
+        elif not in_name and (format[0] == either[0] or format[0] == either[1]):
+            return True
+        format += 1
+    return False
+
+
+cdef bint hides_foreign_order(object value, Py_buffer* view):
+    """Whether a number in a union of ctypes is of the other byte order: its format says bytes, also within a structure."""
+    if view.format == NULL or view.len == 1 or view.format[0] not in b"BT":
+        return False
+    return isinstance(value, (Structure, Union)) and is_foreign_type(type(value))
+
+
+cdef int check_scalar(Kernel kernel, Py_ssize_t index, object value, Py_buffer* view) except -1:
+    """Refuses what is no value of the parameter's size and kind as the device would read it."""
+    cdef Slot slot = kernel._slots[index]
+    name = type(value).__name__
+    if view.ndim != 0:
+        raise TypeError(f"{place(kernel, index)} cannot be {name}; give its bytes, or an int")
+    if view.len != slot.size:
+        raise ValueError(f"{place(kernel, index)} cannot be {name} of {view.len} bytes")
+    if slot.size == 8 and slot.kind != ParameterKind.float64 and isinstance(value, (np.ndarray, memoryview)):
+        raise TypeError(
+            f"{place(kernel, index)} cannot be {name} without dimensions, which may mean its number or its memory; give "
+            "value[()] for the number, or value.reshape(1) for the memory"
+        )
+    if has(view.format, b">!") or hides_foreign_order(value, view):
+        raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; convert it first")
+    if has(view.format, b"OO") or isinstance(value, str) or is_masked(value) or not is_kind(view.format, slot.kind):
+        raise TypeError(f"{place(kernel, index)} cannot be {name}")
+    return 0
 
 
 cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
@@ -129,12 +211,13 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     except (TypeError, BufferError):  # of a device array that has the buffer protocol only to refuse it, as CuPy's
         return 1
     try:
-        if view.ndim != 0 and not isinstance(value, bytes):
+        if isinstance(value, bytes):
+            if view.len != slot.size:
+                raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
+        elif view.ndim != 0 and not isinstance(value, np.generic):  # scalars without a format are exported as their bytes
             return 1
-        if view.len != slot.size:
-            raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
-        if not isinstance(value, bytes) and not is_kind(view.format, slot.kind):
-            raise TypeError(f"{place(kernel, index)} cannot be {type(value).__name__}")
+        else:
+            check_scalar(kernel, index, value, &view)
         memcpy(target, view.buf, slot.size)
     finally:
         PyBuffer_Release(&view)
@@ -143,12 +226,14 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
 
 cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
                                        buffers.Buffer** buffer):
+    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one meanwhile."""
+    cdef StridedMemoryView view
     cdef Slot slot = kernel._slots[index]
-    if slot.size != TENSOR_MAP_SIZE or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
-        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {TENSOR_MAP_SIZE} bytes")
-    memcpy(block + slot.offset, descriptor._map.bytes(), TENSOR_MAP_SIZE)
-    buffer[0] = descriptor._view.core_buffer()
-    return descriptor._view
+    if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
+        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
+    view = descriptor.read(block + slot.offset)
+    buffer[0] = view.core_buffer()
+    return view
 
 
 cdef StridedMemoryView pack_view(Kernel kernel, Py_ssize_t index, StridedMemoryView view, object value, Context* context,
@@ -163,6 +248,9 @@ cdef StridedMemoryView pack_view(Kernel kernel, Py_ssize_t index, StridedMemoryV
             f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the device does "
             "not reach; copy it to a Buffer and pass that"
         )
+    if view._dtype is not None and is_foreign(view._dtype):
+        name = type(value).__name__
+        raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; copy it with astype first")
     memcpy(block + slot.offset, &view._pointer, 8)
     buffer[0] = view.core_buffer()
     return view
@@ -202,10 +290,15 @@ cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, 
     """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
     cdef StridedMemoryView view
     if not pack(kernel, index, value, block, &argument.buffer):
+        argument.foreign = argument.buffer != NULL and argument.buffer.holder() != NULL
         return 0
     if type(value) is TensorMapDescriptor:
         pack_tensor_map(kernel, index, value, block, &argument.buffer)
+        argument.buffer = NULL  # each launch reads the map, and the memory that it is of then
+        argument.map = Ref[TensorMap].adopt((<TensorMapDescriptor>value)._map)
+        (<TensorMapDescriptor>value)._map.retain()
         argument.device = (<TensorMapDescriptor>value)._device.device_id
+        return 0
     elif isinstance(value, StridedMemoryView):
         view = pack_view(kernel, index, value, value, Device().context_of(), block, &argument.buffer)
         if view._device_type == CUDA:
@@ -219,7 +312,7 @@ cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, 
             "another library's array: made for the stream of the launches), int, float, bool, complex, bytes, a numpy scalar, "
             "a ctypes value, or a handle of cuda-bindings"
         )
-    argument.foreign = argument.buffer == NULL
+    argument.foreign = argument.buffer == NULL or argument.buffer.holder() != NULL
     return 0
 
 
@@ -263,7 +356,7 @@ cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffer
     elif PyFloat_CheckExact(value):
         store_float(kernel, index, PyFloat_AS_DOUBLE(value), target)
     elif isinstance(value, bool):
-        store_integer(kernel, index, int(value), target)
+        store_bool(kernel, index, value, target)
     elif PyComplex_CheckExact(value):
         store_complex(kernel, index, value, target)
     elif type(value) is StridedMemoryView or type(value) is TensorMapDescriptor:

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ftcuda._objects.elements import is_foreign
+
 MAX_RANK = 64  # more than any array library has
 
 
@@ -21,8 +23,13 @@ class ArrayInterface(NamedTuple):
     stream: int | None
 
 
-def parse(interface: object, name: str) -> ArrayInterface:
+def parse(interface: object, name: str, oldest: int = 0) -> ArrayInterface:
     """Returns what the mapping `interface`, an object's attribute `name`, says.
+
+    Parameters
+    ----------
+    oldest : int
+        The first version that is wanted.
 
     Raises
     ------
@@ -41,6 +48,11 @@ def parse(interface: object, name: str) -> ArrayInterface:
     version = interface["version"]
     if not is_int(version) or not 0 <= version <= 3:
         raise BufferError(f"{name} is of version {version!r}; versions 0 to 3 are understood")
+    if version < oldest:
+        raise BufferError(
+            f"{name} is of version {version}, and a view needs version {oldest}, which says what work the memory "
+            "waits for; give the array to launch() itself, or update its library"
+        )
     shape = ints(interface["shape"], "shape", name)
     if min(shape, default=0) < 0:
         raise BufferError(f"{name}: a shape cannot be negative, as in {shape}")
@@ -51,6 +63,27 @@ def parse(interface: object, name: str) -> ArrayInterface:
         raise BufferError(f"{name}: the pointer is 0, and the shape {shape} is not empty")
     strides = strides_in(interface, shape, dtype.itemsize, name)
     return ArrayInterface(pointer, readonly, shape, strides, dtype, stream_in(interface, name))
+
+
+def check_reach(pointer: int, shape: tuple, strides: tuple | None, itemsize: int, name: str) -> None:
+    """Refuses an array whose count of elements or bytes, or the address of one, does not fit: no sum can overflow then.
+
+    Dimensions of no elements count as one, since strides are made from them too.
+    """
+    size = itemsize
+    for extent in shape:
+        size *= max(extent, 1)
+    if itemsize >= 2**28 or size >= 2**63:
+        raise BufferError(f"{name}: the bytes of shape {shape} with elements of {itemsize} bytes do not fit in 63 bits")
+    if 0 in shape:
+        return
+    low, high = 0, size
+    if strides is not None:
+        reaches = [(extent - 1) * stride * itemsize for extent, stride in zip(shape, strides, strict=True)]
+        low = sum(reach for reach in reaches if reach < 0)
+        high = sum(reach for reach in reaches if reach > 0) + itemsize
+    if pointer + low < 0 or pointer + high > 2**64 or high - low >= 2**63:
+        raise BufferError(f"{name}: elements of shape {shape} with strides {strides} lie outside all memory")
 
 
 def is_int(value: object) -> bool:
@@ -83,7 +116,7 @@ def dtype_in(interface: dict, name: str) -> np.dtype:
         raise BufferError(f"{name}: typestr {typestr!r} is no element type: {error}") from None
     if dtype.hasobject or dtype.kind in "mMSU" or dtype.itemsize == 0:
         raise BufferError(f"{name}: elements of typestr {typestr!r} mean nothing to a kernel")
-    if not dtype.isnative:
+    if is_foreign(dtype):
         raise BufferError(f"{name}: typestr {typestr!r} is of the other byte order; copy it with astype first")
     return dtype
 

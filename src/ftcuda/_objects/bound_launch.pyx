@@ -10,7 +10,7 @@ from core.bound_launch cimport BoundArgument
 from core.kept cimport Guest
 from core.lifetime cimport Ref
 from core.status cimport Status
-from ftcuda._objects.arguments cimport pack_bound, unpack, wrong_count
+from ftcuda._objects.arguments cimport closable, pack_bound, unpack, wrong_count
 from ftcuda._objects.kept cimport keep, release_done
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.launch cimport LaunchConfig
@@ -24,6 +24,9 @@ cdef class BoundLaunch:
     Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments. In a
     hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that write only who uses the
     buffers.
+
+    A tensor map is bound as it is: each launch reads it as it is then (see :meth:`TensorMapDescriptor.replace_address`). To bind
+    what it is now, bind ``bytes(map)`` and keep the tensor.
 
     What is bound is kept where the garbage collector does not see it: an object that has a bound launch, and is bound in it,
     lives until the argument is replaced.
@@ -100,7 +103,7 @@ cdef class BoundLaunch:
         cdef Ref[core.BoundArguments] current
         with nogil:
             current = self._bound.arguments()
-        return tuple([<object>current.get().value(index) for index in range(current.get().count())])
+        return values_of(current)
 
     def __repr__(self):
         return f"<BoundLaunch of {self.kernel!r}>"
@@ -111,16 +114,34 @@ refuse_to_make(BoundLaunch)
 
 cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
     cdef Status status
-    cdef Ref[core.BoundArguments] used
+    cdef core.BoundUse used
     cdef streams.Stream* target = stream.on(NULL)
     with nogil:
         status = bound._bound.launch(target[0], used)
+    if status.ok() and (used.arguments.get().any_foreign() or used.maps.size() != 0):
+        if foreign := arrays_of(used):
+            keep(target, foreign)
+        with nogil:
+            used = core.BoundUse()
+        release_done()  # also the tensor that a map was of, if this launch was the last to have it
     if not status.ok():
-        raise_status(status, "launch", f"{bound.kernel} in {stream}")
-    if used.get().any_foreign():
-        keep(target, [<object>used.get().value(index) for index in range(used.get().count()) if used.get().is_foreign(index)])
-        release_done()
+        involved = (("the stream", stream), *closable(values_of(used.arguments)))
+        raise_status(status, "launch", f"{bound.kernel} in {stream}", involved)
     return 0
+
+
+cdef tuple values_of(Ref[core.BoundArguments]& arguments):
+    return tuple([<object>arguments.get().value(index) for index in range(arguments.get().count())])
+
+
+cdef list arrays_of(core.BoundUse& used):
+    """What memory that is not ours was launched with."""
+    cdef core.BoundArguments* arguments = used.arguments.get()
+    found = [<object>arguments.value(index) for index in range(arguments.count()) if arguments.is_foreign(index)]
+    for index in range(used.maps.size()):
+        if used.maps[index].get().buffer() == NULL:
+            found.append(<object>used.maps[index].get().tensor())
+    return found
 
 
 cdef char* new_block(Kernel kernel) except NULL:

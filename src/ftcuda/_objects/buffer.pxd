@@ -1,12 +1,26 @@
+from libcpp.atomic cimport atomic
+
 cimport core.buffer as core
+cimport core.stream as streams
+
+# Whose memory it is: who says.
+cdef enum Where:
+    as_resource    # its resource does
+    on_host        # the driver did, as of all that follow: memory that it does not know
+    on_device
+    pinned
+    managed
 
 
 cdef class Buffer:
     cdef core.Buffer* _buffer             # constant; freed by the last lease after close()
     cdef object _memory_resource          # constant
-    cdef object _owner                    # constant
+    cdef atomic[bint] _shows_holder       # the collector sees the holder; changed only attached, where it cannot run
+    cdef Where _where                     # constant
+    cdef int _ordinal                     # constant; of the device whose memory it is, -1 for the host's
     cdef Py_ssize_t _shape                # constant; what exported views point to
     cdef object __weakref__
 
     @staticmethod
-    cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner)
+    cdef Buffer adopt(core.Buffer* made, object memory_resource)
+    cdef int end(self, streams.Stream* stream, object named, bint collected) except -1

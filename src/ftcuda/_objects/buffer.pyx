@@ -2,21 +2,24 @@
 
 import gc
 
+cimport cython
+import numpy as np
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
-from cpython.ref cimport Py_INCREF
-from libc.stdint cimport uint32_t
+from cpython.object cimport PyObject
+from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cimport core.buffer as core
 cimport core.memory as resources
 cimport core.stream as streams
-from core.copy cimport Place
+from core.copy cimport Location, Place, locate
 from core.copy cimport copy as copy_places
 from core.device cimport Context
 from core.lifetime cimport Ref
 from core.status cimport Status, describe
 from ftcuda._objects.device cimport Device, device_of
-from ftcuda._objects.kept cimport Loan
+from ftcuda._objects.deallocation cimport Deallocation
+from ftcuda._objects.kept cimport keep, let_go
 from ftcuda._objects.memory cimport MemoryResource, checked_size, provide_allocate
 from ftcuda._objects.memory cimport allocate_from as allocate_through
 from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
@@ -27,6 +30,15 @@ from ftcuda._objects.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError, OutOfMemoryError
 
+cdef extern from "Python.h":
+    void Py_XINCREF(PyObject* object)
+    Py_ssize_t Py_REFCNT(object)
+    int Py_IsFinalizing()
+    ctypedef int (*visitproc)(PyObject* object, void* extra) noexcept
+    ctypedef int (*traverseproc)(PyObject* self, visitproc visit, void* extra) noexcept
+    ctypedef struct PyTypeObject:
+        traverseproc tp_traverse
+
 cdef dict on_allocate = ALLOCATED
 cdef dict on_free = FREED
 
@@ -34,33 +46,55 @@ cdef const char* BYTES_FORMAT_TEXT = b"B"
 cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
 
 
+@cython.no_gc_clear  # hooks are told of the resource when the memory goes
 cdef class Buffer:
     """A range of device, pinned host or managed memory. Made by a memory resource or :meth:`Device.allocate`.
 
-    Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, and while such a
-    view exists the buffer cannot be closed. A context manager that closes at the end.
+    Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, which is freed after
+    the last such view has gone. A context manager that closes at the end.
     """
 
     _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
 
+    def __del__(self):
+        # Foreign memory goes before the garbage collector clears anything, so that its resource or owner is whole. Views of it
+        # may be left, and work that another finalizer of the same collection submitted: for them the core keeps what holds the
+        # memory, where the collector does not see it from now on. Memory of our own resources waits for __dealloc__(), because
+        # foreign memory may lie in it.
+        if self._buffer != NULL and self._buffer.holder() != NULL:
+            self.end(NULL, None, True)
+
     def __dealloc__(self):
-        if self._buffer == NULL:
-            return
-        if not self._buffer.is_closed():
-            with nogil:
-                self._buffer.close(NULL).ignore()  # cannot be in use: a view holds a reference to this object
-        if on_free and self._buffer.announce_close():
-            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, None)
-        self._buffer.release_attached()  # of a closed buffer nothing is left but memory
+        if self._buffer != NULL:
+            self.end(NULL, None, True)
+            self._buffer.release_attached()  # of a closed buffer nothing is left but memory
 
     @staticmethod
-    cdef Buffer adopt(core.Buffer* made, object memory_resource, object owner):
+    cdef Buffer adopt(core.Buffer* made, object memory_resource):
         cdef Buffer buffer = Buffer.__new__(Buffer)
         buffer._buffer = made
         buffer._memory_resource = memory_resource
-        buffer._owner = owner
+        buffer._shows_holder.store(True)
+        buffer._where = Where.as_resource
         buffer._shape = made.size()
         return buffer
+
+    cdef int end(self, streams.Stream* stream, object named, bint collected) except -1:
+        """Closes, and lets go of what held the memory. `collected`: by a finalizer."""
+        cdef core.Handout handout
+        cdef Status status
+        cdef Context* context = &self._buffer.context()
+        # Work keeps buffers of foreign memory: one to which only the finalizer's caller refers has none.
+        cdef bint idle = collected and self._buffer.holder() != NULL and Py_REFCNT(self) == 1
+        self._shows_holder.store(False)  # before anybody can take it out of the core
+        with nogil:
+            status = self._buffer.close(stream, idle, handout)
+        if not status.ok():
+            raise_status(status, "close", self, () if named is None else (("the stream", named),))
+        # Not at the end of the process, when nothing of Python's may be left.
+        if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
+            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, named)
+        return let_go(context, handout.holder, handout.event, self._memory_resource is None and not collected)
 
     @staticmethod
     def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
@@ -74,38 +108,56 @@ cdef class Buffer:
             Bytes.
         mr : MemoryResource, optional
             A resource written in Python, which allocated the memory: its ``deallocate(ptr, size, stream=...)`` is called once,
-            after the buffer was closed and the work submitted with it is done, from whichever thread comes by then.
+            when the buffer is closed or collected. If work that was submitted with the buffer is not done by then, it is
+            called when it is, by a later call of ftcuda in any thread; but at once, with a stream that was made to wait for
+            that work, if ``mr.is_stream_ordered`` is true.
         owner : object, optional
-            Kept alive until the buffer is closed and work submitted with it is done.
+            Kept alive until the buffer is closed or collected and the work submitted with it is done; closing waits for that.
         stream : Stream, optional
-            What `deallocate` is given; None gives it the legacy default stream.
+            What `deallocate` is given unless :meth:`close` named a stream, or that one is closed; None is the legacy default
+            stream.
 
         Returns
         -------
         Buffer
+            Who may touch the memory is what `mr` says, or what the driver says of the address.
 
         Thread safety: atomic.
         """
         cdef Ref[core.Buffer] made
+        cdef Buffer buffer
+        cdef Device device
+        cdef void* holder = NULL
         cdef size_t pointer = checked_handle(ptr, "ptr")
         cdef size_t bytes = checked_size(size, "size")
         if mr is not None and owner is not None:
             raise ValueError("memory is freed by its resource or by its owner: give mr or owner, not both")
         if mr is not None and not callable(getattr(mr, "deallocate", None)):
             raise TypeError(f"mr must have a method deallocate, which {type(mr).__name__} has not")
-        cdef Context* context = Device().context_of()
+        cdef Location location = Location.unknown
+        cdef int ordinal = -1
+        if mr is not None:
+            owner = Deallocation.of(mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream))
+            ordinal = device_of_resource(mr)
+        elif pointer != 0:
+            ordinal = find_memory(pointer, location)
+        device = Device() if ordinal < 0 else Device(ordinal)
+        if owner is not None:
+            holder = <void*>owner
+        made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
+        Py_XINCREF(<PyObject*>holder)  # the core's, until it hands it out
+        buffer = Buffer.adopt(made.detach(), mr)
         if mr is None:
-            made = core.Buffer.wrap(context[0], pointer, bytes, owner is not None, NULL)
-        else:
-            loan = Loan(mr, pointer, bytes, LEGACY_DEFAULT_STREAM if stream is None else stream)
-            made = core.Buffer.wrap(context[0], pointer, bytes, False, <void*>loan)
-            Py_INCREF(loan)  # the core's, until release_done() takes it over
-        return Buffer.adopt(made.detach(), mr, owner)
+            buffer._where = WHERE_OF[<int>location] if pointer != 0 else Where.on_device
+            buffer._ordinal = device.device_id if buffer._where in (Where.on_device, Where.managed) else -1
+        elif on_allocate:
+            announce(on_allocate, pointer, bytes, mr, stream)
+        return buffer
 
     @property
     def handle(self):
-        """The address as an integer; 0 for a buffer of no bytes. Thread safety: atomic."""
-        return self._buffer.pointer()
+        """The address as an integer; 0 for a buffer of no bytes, and for a closed one. Thread safety: atomic."""
+        return 0 if self._buffer.is_closed() else self._buffer.pointer()
 
     @property
     def size(self):
@@ -114,13 +166,19 @@ cdef class Buffer:
 
     @property
     def memory_resource(self):
-        """The resource the memory came from, None for foreign memory. Thread safety: atomic."""
-        return self._memory_resource
+        """The resource the memory came from; None for foreign memory, and once closed. Thread safety: atomic."""
+        return None if self._buffer.is_closed() else self._memory_resource
 
     @property
     def owner(self):
-        """The object that holds foreign memory. Thread safety: atomic."""
-        return self._owner
+        """The object that holds foreign memory; None once closed. Thread safety: atomic."""
+        cdef core.Handout handout
+        found = None
+        if self._buffer.holder() != NULL and self._buffer.enter():
+            found = <object>self._buffer.holder()
+            self._buffer.leave(handout)
+            let_go(&self._buffer.context(), handout.holder, handout.event, False)
+        return None if isinstance(found, Deallocation) else found
 
     @property
     def device(self):
@@ -129,25 +187,25 @@ cdef class Buffer:
 
     @property
     def device_id(self):
-        """Ordinal of the device; -1 for pinned host memory. Thread safety: atomic."""
-        if self._memory_resource is None:
-            return self._buffer.context().device().ordinal()
-        return self._memory_resource.device_id
+        """Ordinal of the device; -1 for host memory. Thread safety: atomic."""
+        return self._memory_resource.device_id if self._where == Where.as_resource else self._ordinal
 
     @property
     def is_device_accessible(self):
-        """Whether kernels may touch the memory: always. Thread safety: atomic."""
-        return True
+        """Whether kernels may touch the memory. Thread safety: atomic."""
+        return self._memory_resource.is_device_accessible if self._where == Where.as_resource else self._where != Where.on_host
 
     @property
     def is_host_accessible(self):
         """Whether the host may touch the memory. Thread safety: atomic."""
-        return self._memory_resource is not None and self._memory_resource.is_host_accessible
+        return self._memory_resource.is_host_accessible if self._where == Where.as_resource else self._where != Where.on_device
 
     @property
     def is_managed(self):
         """Whether the memory migrates between host and device. Thread safety: atomic."""
-        return self._memory_resource is not None and self._memory_resource.is_managed
+        if self._where == Where.as_resource:
+            return bool(getattr(self._memory_resource, "is_managed", False))
+        return self._where == Where.managed
 
     @property
     def is_closed(self):
@@ -157,30 +215,30 @@ cdef class Buffer:
     def close(self, stream=None):
         """Frees the memory after all work that was submitted with it, in whatever streams. Idempotent.
 
+        Views that were exported before, numpy arrays for instance, may still be used: the memory is freed after the last of them.
+
         Parameters
         ----------
         stream : Stream, optional
             The free is in this stream's order; None takes the stream of the allocation.
 
-        Thread safety: atomic. Calls in progress complete first.
-
-        Raises
-        ------
-        BufferError
-            While a view of the memory is exported.
+        Thread safety: atomic. Calls in progress complete first. Blocks, detached, only for memory that has an owner: until the
+        work submitted with it is done.
         """
-        cdef Status status
         cdef streams.Stream* core_stream = NULL
+        cdef core.Handout handout
         cdef Stream closing_stream
         if stream is not None:
             closing_stream = as_stream(stream)
             core_stream = closing_stream.on(&self._buffer.context())
-        with nogil:
-            status = self._buffer.close(core_stream)
-        if not status.ok():
-            raise_status(status, "close", self)
-        if on_free and self._buffer.announce_close():
-            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, stream)
+            if self._buffer.holder() != NULL and self._buffer.enter():
+                holder = <object>self._buffer.holder()
+                if isinstance(holder, Deallocation) and not closing_stream.is_closed:
+                    (<Deallocation>holder).name(closing_stream)
+                holder = None
+                self._buffer.leave(handout)
+                let_go(&self._buffer.context(), handout.holder, handout.event, False)
+        self.end(core_stream, stream, False)
         deliver_mail()
 
     def __enter__(self):
@@ -283,7 +341,8 @@ cdef class Buffer:
         with nogil:
             status = self._buffer.fill(pattern, width, core_stream[0])
         if not status.ok():
-            raise_status(status, "fill", self)
+            raise_status(status, "fill", self, (("the stream", filling_stream),))
+        keep_foreign(core_stream, self)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if not self.is_host_accessible:
@@ -292,7 +351,7 @@ cdef class Buffer:
             )
         cdef bint entered
         with nogil:
-            entered = self._buffer.enter_view()
+            entered = self._buffer.enter()
         if not entered:
             raise ClosedError(f"cannot view {self}: it is closed")
         view.buf = <void*><size_t>self._buffer.pointer()
@@ -308,14 +367,28 @@ cdef class Buffer:
         view.internal = NULL
 
     def __releasebuffer__(self, Py_buffer* view):
+        cdef core.Handout handout
         with nogil:
-            self._buffer.leave_view()
+            self._buffer.leave(handout)
+        let_go(&self._buffer.context(), handout.holder, handout.event, False)
+
+    def __array__(self, dtype=None, copy=None):
+        """The bytes as a numpy array. numpy asks where the buffer protocol refuses, and is told why. Thread safety: atomic."""
+        return np.array(memoryview(self), dtype, copy=copy)
 
     def __eq__(self, other):
-        return self is other
+        # A closed buffer equals only itself: its address may be another one's by now.
+        cdef Buffer buffer
+        if not isinstance(other, Buffer):
+            return NotImplemented
+        buffer = other
+        return self is other or (
+            self._buffer.pointer() == buffer._buffer.pointer() and self._buffer.size() == buffer._buffer.size()
+            and not self._buffer.is_closed() and not buffer._buffer.is_closed()
+        )
 
     def __hash__(self):
-        return hash((Buffer, <size_t>self._buffer))
+        return hash((Buffer, self._buffer.pointer(), self._buffer.size()))
 
     def __repr__(self):
         state = ", closed" if self._buffer.is_closed() else ""
@@ -323,6 +396,43 @@ cdef class Buffer:
 
 
 refuse_to_make(Buffer)
+
+
+cdef Where[4] WHERE_OF = [Where.on_host, Where.on_device, Where.pinned, Where.managed]  # by Location
+
+
+cdef int device_of_resource(object resource) except -2:
+    """What a resource says of its device; -1, which is the host or the calling thread's device, where it says nothing."""
+    try:
+        return resource.device_id
+    except (AttributeError, NotImplementedError):
+        return -1
+
+
+cdef int find_memory(uint64_t pointer, Location& location) except -2:
+    """Asks the driver whose memory an address is; the device's ordinal, -1 for the host's."""
+    cdef int ordinal = -1
+    cdef Status status
+    cdef Context* context = Device().context_of()
+    with nogil:
+        status = locate(context[0], pointer, location, ordinal)
+    if not status.ok():
+        raise_status(status, "find the memory at", f"{pointer:#x}")
+    return -1 if location in (Location.unknown, Location.pinned) else ordinal
+
+
+cdef int visit_all(PyObject* self, visitproc visit, void* extra) noexcept:
+    """The collector's view of a buffer: with what holds its memory, until that may be taken out of the core."""
+    cdef int stop = visit_fields(self, visit, extra)
+    cdef core.Buffer* buffer = (<Buffer>self)._buffer
+    if stop == 0 and buffer != NULL and (<Buffer>self)._shows_holder.load() and buffer.holder() != NULL:
+        stop = visit(<PyObject*>(<Buffer>self)._buffer.holder(), extra)
+    return stop
+
+
+cdef PyTypeObject* buffer_type = <PyTypeObject*>Buffer
+cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
+buffer_type.tp_traverse = visit_all
 
 
 cdef object allocate(MemoryResource resource, object size, object stream, object reported):
@@ -356,8 +466,9 @@ cdef object allocate(MemoryResource resource, object size, object stream, object
         if status.code() == 2:
             raise out_of_memory(resource, wanted, status)
     if not status.ok():
-        raise_status(status, "allocate", f"{wanted} bytes from {resource}")
-    cdef Buffer buffer = Buffer.adopt(made.detach(), reported, None)
+        involved = () if stream is None else (("the stream", allocating_stream),)
+        raise_status(status, "allocate", f"{wanted} bytes from {resource}", (*involved, ("the memory resource", resource)))
+    cdef Buffer buffer = Buffer.adopt(made.detach(), reported)
     if on_allocate:
         announce(on_allocate, buffer.handle, wanted, reported, stream)
     return buffer
@@ -392,7 +503,18 @@ cdef int copy(Buffer destination, Buffer source, object stream) except -1:
     with nogil:
         status = copy_places(to, origin, source._buffer.size(), core_stream[0])
     if not status.ok():
-        raise_status(status, "copy", f"{source} to {destination}")
+        involved = (("the destination", destination), ("the source", source), ("the stream", copying_stream))
+        raise_status(status, "copy", f"{source} to {destination}", involved)
+    keep_foreign(core_stream, source)
+    keep_foreign(core_stream, destination)
+    return 0
+
+
+cdef int keep_foreign(streams.Stream* stream, Buffer buffer) except -1:
+    """Keeps a buffer of somebody else's memory until the work just submitted with it is done. The collector would end its owner
+    and its resource before the buffer could say that it is still in use."""
+    if buffer._buffer.holder() != NULL:
+        keep(stream, buffer)
     return 0
 
 

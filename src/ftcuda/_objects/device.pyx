@@ -8,19 +8,32 @@ import uuid
 from collections import namedtuple
 from pathlib import Path
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
 from libcpp.string cimport string
 
 cimport core.device as core
 from core.loader cimport candidates, load, loaded, loaded_driver
+from core.limit cimport Limit
 from core.process cimport begin_exit, watch_forks
 from core.status cimport Status
 from ftcuda._objects.raising cimport deliver_mail, raise_status
+from ftcuda._objects.waiting cimport limit_of
 
 from ftcuda._objects.device_properties import FLAGS, INTEGERS
 from ftcuda.errors import DriverNotFoundError
 
-ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"))
-DriverInfo = namedtuple("DriverInfo", ("path", "version", "simulated"))
+cdef extern from "Python.h":
+    ctypedef object (*newfunc)(PyTypeObject* type, PyObject* arguments, PyObject* keywords)
+    ctypedef struct PyTypeObject:
+        newfunc tp_new
+        void* tp_vectorcall
+
+cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+    bint make_immortal(object wanted)
+
+ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"), module=__name__)
+DriverInfo = namedtuple("DriverInfo", ("path", "version", "simulated"), module=__name__)
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SIMULATED_DRIVER = PACKAGE / ("ftcuda_simdriver.dll" if sys.platform == "win32" else "libftcuda_simdriver.so")
@@ -85,7 +98,9 @@ cdef int provide_allocate_on(AllocateOn function) except -1:
 
 
 cdef class Device:
-    """A CUDA device. There is one object for the process's view of it; equal ordinals compare equal.
+    """A CUDA device. There is one object for each, which lives as long as the process: ``Device(0) is Device(0)``.
+
+    Threads that share it do not count references to it.
 
     Nothing in ftcuda needs a current device: streams, events, buffers and kernels know theirs.
 
@@ -249,20 +264,30 @@ cdef class Device:
         if not status.ok():
             raise_status(status, "make current", self)
 
-    def sync(self):
+    def sync(self, timeout=None):
         """Waits for all work on the device.
 
-        Thread safety: atomic. Blocks detached from the interpreter.
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which to give up, 0.01 at least: the driver cannot be asked whether a device is done, only a thread
+            that waits for it. None waits for ever.
+
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
+        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
 
         Raises
         ------
+        TimeoutError
+            The work is not done yet.
         CUDAError
             Also for failures of earlier work.
         """
         cdef Status status
+        cdef Limit limit = limit_of(timeout)
         cdef core.Context* context = self.context_of()
         with nogil:
-            status = context.synchronize()
+            status = context.synchronize(limit)
         if not status.ok():
             raise_status(status, "synchronise", self)
         deliver_mail()
@@ -342,6 +367,26 @@ cdef class Device:
 
     def __repr__(self):
         return f"<Device {self._device.ordinal()} ({self.name})>"
+
+
+cdef PyTypeObject* device_type = <PyTypeObject*>Device
+cdef newfunc make_device = device_type.tp_new  # constant
+
+
+cdef object only_device(PyTypeObject* type, PyObject* arguments, PyObject* keywords):
+    """In place of `__new__`: the object of a device that was there before, or the one just made."""
+    cdef Device made = make_device(type, arguments, keywords)
+    if type != device_type:  # a subclass, whose objects may differ
+        return made
+    if made._device.offer_object(<void*>made):
+        Py_INCREF(made)  # the core's, for ever
+        make_immortal(made)
+        return made
+    return <object>made._device.object()
+
+
+device_type.tp_new = only_device
+device_type.tp_vectorcall = NULL  # which would make objects without asking tp_new
 
 
 cdef Device device_of(core.Context* context):

@@ -1,4 +1,6 @@
-"""Element types: numpy's dtypes, and the codes that DLPack has for them."""
+"""Element types: numpy's dtypes, the codes that DLPack has for them, and whose byte order is not the host's."""
+
+import ctypes
 
 import numpy as np
 
@@ -44,3 +46,30 @@ def dtype_of(code: int, bits: int) -> np.dtype:
     if (code, bits) in NAMES:
         raise NotImplementedError(f"{NAMES[code, bits]} has a numpy dtype only with ml_dtypes: pip install ml_dtypes")
     raise NotImplementedError(f"numpy has no dtype for the DLPack type of code {code} and {bits} bits")
+
+
+def is_foreign(dtype: np.dtype) -> bool:
+    """Whether a number in an element of `dtype` is of the other byte order; `isnative` forgets arrays in fields."""
+    if dtype.subdtype is not None:
+        return is_foreign(dtype.base)
+    if dtype.names is None:
+        return not dtype.isnative
+    return any(is_foreign(dtype.fields[name][0]) for name in dtype.names)
+
+
+def as_element(dtype: object) -> np.dtype:
+    """Returns `dtype` as numpy's, if memory that others write can have such elements."""
+    made = np.dtype(dtype)
+    if made.hasobject or made.itemsize == 0:
+        raise TypeError(f"memory of a buffer cannot have elements of dtype {made}")
+    return made
+
+
+def is_foreign_type(ctype: type) -> bool:
+    """Whether a number in a ctypes type is of the other byte order, also in a union, whose buffer format hides it."""
+    if issubclass(ctype, ctypes.Array):
+        return is_foreign_type(ctype._type_)
+    if issubclass(ctype, ctypes.Structure | ctypes.Union):
+        fields = [field for base in ctype.__mro__ for field in vars(base).get("_fields_", ())]
+        return any(is_foreign_type(field[1]) for field in fields)
+    return getattr(ctype, "__ctype_le__", ctype) is not ctype  # every host that CUDA runs on is little-endian

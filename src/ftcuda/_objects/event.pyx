@@ -3,10 +3,12 @@
 cimport core.event as core
 from core.device cimport Context
 from core.lifetime cimport Ref
+from core.limit cimport Limit
 from libcpp cimport bool
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, device_of
 from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.waiting cimport limit_of
 
 from ftcuda._objects.options import EventOptions, checked
 
@@ -86,14 +88,28 @@ cdef class Event:
         done = answer
         return done
 
-    def sync(self):
+    def sync(self, timeout=None):
         """Waits until all work before the latest record is done.
 
-        Thread safety: atomic. Blocks detached from the interpreter.
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which to give up; None waits for ever.
+
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
+        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
+
+        Raises
+        ------
+        TimeoutError
+            The work is not done yet.
+        CUDAError
+            Also for failures of earlier work.
         """
         cdef Status status
+        cdef Limit limit = limit_of(timeout)
         with nogil:
-            status = self._event.synchronize()
+            status = self._event.synchronize(limit)
         if not status.ok():
             raise_status(status, "synchronise", self)
         deliver_mail()
@@ -124,7 +140,7 @@ cdef class Event:
         if status.code() == 400:
             raise RuntimeError(f"cannot time from {start} to {end}: not both are recorded; record them in a stream first")
         if not status.ok():
-            raise_status(status, "time", f"from {start} to {end}")
+            raise_status(status, "time", f"from {start} to {end}", (("the earlier event", start), ("the later event", end)))
         return milliseconds
 
     def __eq__(self, other):

@@ -3,6 +3,7 @@
 import numpy as np
 from libc.stdint cimport uint64_t
 
+cimport core.buffer as buffers
 cimport core.copy as core
 cimport core.stream as streams
 from core.copy cimport Place
@@ -12,7 +13,7 @@ from ftcuda._objects.buffer cimport Buffer
 from ftcuda._objects.dlpack cimport (
     CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
 )
-from ftcuda._objects.kept cimport keep
+from ftcuda._objects.kept cimport keep, let_go
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream
 from ftcuda._objects.view cimport StridedMemoryView, buffer_view, located, view_or_none
@@ -24,27 +25,31 @@ from ftcuda.errors import ClosedError
 
 
 cdef class Export:
-    """What an exported tensor keeps: the view, and a lease that forbids to close its buffer."""
+    """What an exported tensor keeps: the view, and a lease on its buffer, whose memory is not freed before."""
 
-    cdef StridedMemoryView _view    # constant
-    cdef bint _entered              # constant
+    cdef StridedMemoryView _view    # constant; keeps foreign memory
+    cdef buffers.Buffer* _entered   # constant, with a reference; null for foreign memory
 
     def __cinit__(self, StridedMemoryView view not None):
         self._view = view
         if view._buffer is not None:
-            with nogil:
-                self._entered = view._buffer._buffer.enter_view()
-            if not self._entered:
+            if not view._buffer._buffer.enter():
                 raise ClosedError(f"cannot export {view._buffer}: it is closed")
+            self._entered = view._buffer._buffer
+            self._entered.retain()
 
     def __dealloc__(self):
-        if self._entered:
+        # The collector may have cleared the view, and the buffer's own object, before: nothing of Python's is needed here.
+        cdef buffers.Handout handout
+        if self._entered != NULL:
             with nogil:
-                self._view._buffer._buffer.leave_view()
+                self._entered.leave(handout)
+            let_go(&self._entered.context(), handout.holder, handout.event, False)
+            self._entered.release_attached()
 
 
 def lease_on(value):
-    """A lease that forbids to close the buffer behind `value`, a Buffer or a view."""
+    """A lease on the buffer behind `value`, a Buffer or a view, whose memory is not freed before it goes."""
     return Export(value if isinstance(value, StridedMemoryView) else buffer_view(value, (0,), None, 1, None, False))
 
 
@@ -96,7 +101,7 @@ cdef int wait_for_work(StridedMemoryView view, Stream consumer) except -1:
         with nogil:
             status = view._buffer._buffer.order_before(target[0])
         if not status.ok():
-            raise_status(status, "export", view._buffer)
+            raise_status(status, "export", view._buffer, (("the consumer's stream", consumer),))
     elif view._stream is not None and view._stream.handle != consumer.handle:
         consumer.wait(view._stream)
     return 0
@@ -202,7 +207,8 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
         else:
             status = core.copy(destination, origin, bytes, submitted[0])
     if not status.ok():
-        raise_status(status, "copy", f"{source} to {target}")
+        involved = (("the destination", target._buffer), ("the source", source._buffer), ("the stream", stream))
+        raise_status(status, "copy", f"{source} to {target}", involved)
     foreign = [view for view in (target, source) if is_foreign(view)]
     if foreign:
         keep(submitted, foreign)
@@ -212,4 +218,6 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
 
 cdef bint is_foreign(StridedMemoryView view):
     """Whether the memory is another library's, and used by the device."""
-    return view._buffer is None and view._device_type != CPU
+    if view._buffer is not None:
+        return view._buffer._buffer.holder() != NULL
+    return view._device_type != CPU

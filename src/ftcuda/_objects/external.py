@@ -24,13 +24,15 @@ class ExternalMemoryResource(MemoryResource):
         ``allocate(size, stream)``, with bytes and a `Stream` or None. Returns the address, or an object that holds the
         memory and has it as ``ptr`` or ``handle``.
     deallocate : callable, optional
-        ``deallocate(allocated, size, stream)``, with what `allocate` returned: called once for each buffer, after it
-        was closed and the work submitted with it is done, from whichever thread comes by then. What it raises goes to
+        ``deallocate(allocated, size, stream)``, with what `allocate` returned: called once for each buffer, when it was
+        closed or collected and the work submitted with it is done (`Buffer.from_handle`). What it raises goes to
         `sys.unraisablehook`. None lets the object go instead.
     device_id : int
         Ordinal of the device; -1 for host memory.
     is_device_accessible, is_host_accessible : bool
         Who may touch the memory.
+    is_stream_ordered : bool
+        Whether `deallocate` frees in the order of the stream it is given, so that it need not wait for work.
 
     Thread safety: as far as `allocate` and `deallocate` may be called by any number of threads.
     """
@@ -43,6 +45,7 @@ class ExternalMemoryResource(MemoryResource):
         device_id: int = 0,
         is_device_accessible: bool = True,
         is_host_accessible: bool = False,
+        is_stream_ordered: bool = False,
     ) -> None:
         for name, function in (("allocate", allocate), ("deallocate", deallocate)):
             if not callable(function) and (function is not None or name == "allocate"):
@@ -53,6 +56,7 @@ class ExternalMemoryResource(MemoryResource):
         self._device_id = device_id
         self._device = bool(is_device_accessible)
         self._host = bool(is_host_accessible)
+        self._ordered = bool(is_stream_ordered)
 
     def allocate(self, size: int, *, stream: object = None) -> Buffer:
         """Allocates a buffer. Thread safety: shared.
@@ -94,6 +98,11 @@ class ExternalMemoryResource(MemoryResource):
     def is_host_accessible(self) -> bool:
         """As given. Thread safety: atomic."""
         return self._host
+
+    @property
+    def is_stream_ordered(self) -> bool:
+        """As given. Thread safety: atomic."""
+        return self._ordered
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {self._allocate!r}>"

@@ -1,11 +1,16 @@
 """Handles of the driver as other libraries hold them: ints, or the classes of cuda-bindings."""
 
+from numbers import Integral
+
 
 def handle_of(value: object) -> int | None:
-    """Returns the number of a handle; None for what is none."""
+    """Returns the number of a handle; None for what is none.
+
+    An ``__index__`` alone makes no handle: a `Device` has one, which is its ordinal.
+    """
     if isinstance(value, bool):
         return None
-    if hasattr(value, "__index__"):
+    if isinstance(value, Integral):
         return value.__index__()
     if type(value).__module__.startswith("cuda.bindings") and hasattr(value, "__int__"):
         return int(value)  # CUdeviceptr and its like have no __index__

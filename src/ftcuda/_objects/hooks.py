@@ -17,7 +17,7 @@ class Allocation:
     size : int
         Bytes.
     memory_resource : MemoryResource
-        Where the memory comes from.
+        As the buffer's. One that is written in Python is named itself, also behind one that counts or limits.
     stream : Stream or None
         What `allocate` or `close` was given.
     """
@@ -42,6 +42,10 @@ class Hook:
     def __init__(self, among: "dict[Hook, None]", function: Function, memory_resource: object, stream: object) -> None:
         if not callable(function):
             raise TypeError(f"a hook must be callable, not {type(function).__name__}")
+        if memory_resource is not None and not hasattr(memory_resource, "allocate"):
+            raise TypeError(f"memory_resource must be a memory resource, not {type(memory_resource).__name__}")
+        if not (stream is None or hasattr(stream, "__cuda_stream__")):
+            raise TypeError(f"stream must be a Stream or have __cuda_stream__, not {type(stream).__name__}")
         self._among = among
         self._function = function
         self._memory_resource = memory_resource
@@ -75,6 +79,9 @@ FREED: dict[Hook, None] = {}
 def on_allocate(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
     """Calls `function` with an `Allocation` after every successful allocation.
 
+    Memory of a resource that is written in Python counts as allocated when it is wrapped, by
+    ``Buffer.from_handle(..., mr=resource)``; memory of nobody's resource is neither allocated nor freed here.
+
     Parameters
     ----------
     function : callable
@@ -94,7 +101,7 @@ def on_allocate(function: Function, *, memory_resource: object = None, stream: o
 
 
 def on_free(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
-    """Calls `function` with an `Allocation` once for every buffer that is closed or collected.
+    """Calls `function` with an `Allocation` once for every buffer of a resource that is closed or collected.
 
     The free itself is in stream order: the memory may be in use by submitted work when the hook runs.
 

@@ -82,14 +82,11 @@ class HostDeviceBuffer:
     def close(self, stream: object = None) -> None:
         """Frees both after all work that was submitted with them. Idempotent.
 
-        Thread safety: atomic.
+        Views of the host memory, such as numpy arrays, stay good, and keep it until the last of them has gone.
 
-        Raises
-        ------
-        BufferError
-            While a view of the host memory or an export of either is out; what is not closed then can be closed later.
+        Thread safety: atomic.
         """
-        self.host_buffer.close(stream)  # first: a view of it, such as a numpy array, is what may forbid it
+        self.host_buffer.close(stream)
         self.device_buffer.close(stream)
 
     def __enter__(self) -> "HostDeviceBuffer":

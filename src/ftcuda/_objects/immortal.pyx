@@ -24,10 +24,10 @@ def make_immortal(*objects):
 
     Without the GIL every use of an object in a thread that did not make it writes its reference count, so that threads which
     share kernels, configurations and weights wait for each other's writes in every call. Not of immortal objects: for what
-    lives long and is used by many threads in a loop.
+    lives long and is used by many threads in a loop. Devices, and the memory resources that come with them, are immortal already.
 
-    Buffers and streams may still be closed, and give their memory back then. On 3.13 the Python objects are never freed; from
-    3.14 on the garbage collector frees them. With the GIL there is nothing to gain, and nothing is done.
+    Buffers and streams may still be closed, and give their memory back then; the Python objects are never freed. With the GIL
+    there is nothing to gain, and nothing is done.
 
     Parameters
     ----------

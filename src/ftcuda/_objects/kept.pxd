@@ -1,15 +1,14 @@
+from core.device cimport Context
+from core.event cimport CUevent
 from core.stream cimport Stream
 
 cdef int keep(Stream* stream, object wanted) except -1
+cdef int keep_until(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
+cdef int let_go(Context* context, void* holder, CUevent event, bint waits) except -1
 
 
 cdef class Loan:
-    """Memory of a resource that is written in Python, to be given back to it."""
+    """Memory that is given back, once, to somebody else's code. What holds a buffer's memory is this, or its owner."""
 
-    cdef object _resource     # constant, as all of these
-    cdef object _address
-    cdef object _size
-    cdef object _stream
-
-    cdef int give_back(self) except -1
+    cdef int give_back(self, Context* context, CUevent event) except -1

@@ -4,6 +4,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
 cimport core.kept as core
+from core.device cimport Context
+from core.event cimport CUevent
 from core.stream cimport Stream
 
 cdef extern from "Python.h":
@@ -12,22 +14,19 @@ cdef extern from "Python.h":
 
 
 cdef class Loan:
-    def __cinit__(self, resource, address, size, stream):
-        self._resource = resource
-        self._address = address
-        self._size = size
-        self._stream = stream
-
-    cdef int give_back(self) except -1:
-        run_contained(self._resource.deallocate, self._address, self._size, stream=self._stream)
-        return 0
+    cdef int give_back(self, Context* context, CUevent event) except -1:
+        """Gives the memory back, after `event`, which is taken over, where work may still use it; null where none does."""
+        raise NotImplementedError()
 
 
 def run_contained(function, *arguments, **keywords):
-    """Calls `function`; an exception goes to `sys.unraisablehook`, because the caller has nothing to do with it."""
+    """Calls `function`; an exception goes to `sys.unraisablehook`, because the caller has nothing to do with it.
+
+    Every exception, as for a `__del__`: a KeyboardInterrupt too would end code of somebody who closed no buffer.
+    """
     try:
         function(*arguments, **keywords)
-    except Exception as error:
+    except BaseException as error:
         Py_INCREF(error)
         PyErr_SetRaisedException(<PyObject*>error)
         PyErr_WriteUnraisable(function)
@@ -41,6 +40,14 @@ cdef int keep(Stream* stream, object wanted) except -1:
     return 0
 
 
+cdef int keep_until(Context* context, CUevent event, object wanted) except -1:
+    """Keeps `wanted` until `event`, which is taken over, is reached."""
+    Py_INCREF(wanted)
+    with nogil:
+        core.keep(context[0], event, <void*>wanted)
+    return 0
+
+
 cdef int release_done() except -1:
     """Lets go of objects whose work is done, and gives memory back to resources that are written in Python."""
     cdef void* found
@@ -51,6 +58,27 @@ cdef int release_done() except -1:
             return 0
         done = <object>found
         Py_DECREF(done)
-        if type(done) is Loan:
-            (<Loan>done).give_back()
+        if isinstance(done, Loan):
+            (<Loan>done).give_back(NULL, NULL)
     return 0
+
+
+cdef int let_go(Context* context, void* holder, CUevent event, bint waits) except -1:
+    """Lets go of the `holder` that a buffer handed out, which is taken over, as is `event`: at once if that is reached, or if
+    this call `waits` for it, else in a later call of any thread."""
+    cdef bint over = event == NULL
+    if holder == NULL:
+        return 0
+    held = <object>holder
+    Py_DECREF(held)
+    with nogil:
+        if not over:
+            over = core.is_over(context[0], event)
+        if not over and waits:
+            over = True
+            core.wait_for(context[0], event).ignore()  # a context that ended uses nothing any more
+    if isinstance(held, Loan):
+        if over:
+            event = NULL
+        return (<Loan>held).give_back(context, event)
+    return 0 if over else keep_until(context, event, held)

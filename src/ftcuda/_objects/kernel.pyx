@@ -18,12 +18,17 @@ from ftcuda._objects.stream cimport Stream, as_stream
 from ftcuda._objects.handles import checked_handle
 from ftcuda.errors import CUDAError, NotSupportedError
 
-ParamInfo = namedtuple("ParamInfo", ("offset", "size"))
-MaxPotentialBlockSizeOccupancyResult = namedtuple("MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size"))
+# `module`: there is no frame of this one from which namedtuple could tell it, and without it they cannot be pickled.
+ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
+MaxPotentialBlockSizeOccupancyResult = namedtuple(
+    "MaxPotentialBlockSizeOccupancyResult", ("min_grid_size", "max_block_size"), module=__name__)
 
 
 cdef class Kernel:
-    """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant."""
+    """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant.
+
+    Kernels of one function compare and hash equal. The function is that of the device on which the code was loaded first.
+    """
 
     _made = "kernels are made by ObjectCode.get_kernel()"
 
@@ -161,10 +166,12 @@ cdef class Kernel:
         return KernelOccupancy(self)
 
     def __eq__(self, other):
-        return self is other
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return self._kernel.identity() == (<Kernel>other)._kernel.identity()
 
     def __hash__(self):
-        return hash((Kernel, <size_t>self._kernel))
+        return hash((Kernel, <size_t>self._kernel.identity()))
 
     def __repr__(self):
         return f"<Kernel {self._name}>"

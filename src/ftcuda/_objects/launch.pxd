@@ -9,3 +9,4 @@ cdef class LaunchConfig:
     cdef readonly Py_ssize_t shmem_size
     cdef readonly bint is_cooperative
     cdef readonly bint programmatic_stream_serialization
+    cdef object __weakref__

@@ -1,13 +1,16 @@
+from collections.abc import Sequence
+from typing import SupportsIndex
+
 from ftcuda._objects.kernel import Kernel
 from ftcuda._objects.stream import AnyStream
 
 class LaunchConfig:
     def __init__(
         self,
-        grid: int | tuple[int, ...] | None = None,
-        cluster: int | tuple[int, ...] | None = None,
-        block: int | tuple[int, ...] | None = None,
-        shmem_size: int = 0,
+        grid: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        cluster: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        block: SupportsIndex | Sequence[SupportsIndex] | None = None,
+        shmem_size: SupportsIndex | None = 0,
         is_cooperative: bool = False,
         programmatic_stream_serialization: bool = False,
     ) -> None: ...

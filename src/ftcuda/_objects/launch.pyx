@@ -2,16 +2,18 @@
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject, PyTypeObject
+from libc.string cimport memcpy
 
 cimport core.buffer as buffers
 cimport core.launch as core
 cimport core.stream as streams
 from core.status cimport Status
-from ftcuda._objects.arguments cimport pack, pack_array, wrong_count
+from ftcuda._objects.arguments cimport closable, pack, pack_array, wrong_count
 from ftcuda._objects.kept cimport keep, release_done
 from ftcuda._objects.kernel cimport Kernel
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
+from ftcuda._objects.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -28,8 +30,8 @@ cdef extern from "fast_function.hpp" namespace "ftcuda::objects":
 
 cdef tuple dimensions(object value, str name):
     """`value` as three positive ints."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = (value,)
+    if hasattr(value, "__index__") and not isinstance(value, bool):
+        value = (value,)  # a numpy integer too
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
         raise ValueError(f"{name} must be an int or a tuple of one to three ints, not {value!r}")
     result = []
@@ -50,7 +52,7 @@ cdef core.Dimensions as_dimensions(tuple value):
 
 
 cdef class LaunchConfig:
-    """Shape of a launch. Constant, and shared by any number of threads.
+    """Shape of a launch. Constant, and shared by any number of threads. Configurations of the same shape are equal.
 
     Parameters
     ----------
@@ -60,8 +62,8 @@ cdef class LaunchConfig:
         Blocks per cluster (compute capability 9.0 and up).
     block : int or tuple of int
         Threads per block.
-    shmem_size : int
-        Bytes of dynamic shared memory per block.
+    shmem_size : int, optional
+        Bytes of dynamic shared memory per block. None is 0.
     is_cooperative : bool
         All blocks are resident at once and may synchronise with each other.
     programmatic_stream_serialization : bool
@@ -79,8 +81,11 @@ cdef class LaunchConfig:
         self.grid = dimensions(grid, "grid")
         self.block = dimensions(block, "block")
         self.cluster = None if cluster is None else dimensions(cluster, "cluster")
+        if shmem_size is None:
+            shmem_size = 0
         if isinstance(shmem_size, bool) or not hasattr(shmem_size, "__index__"):
             raise TypeError(f"shmem_size must be an int, not {type(shmem_size).__name__}")
+        shmem_size = shmem_size.__index__()
         if not 0 <= shmem_size < 2**31:
             raise ValueError(f"shmem_size must be from 0 to 2**31 - 1 bytes, not {shmem_size}")
         self.shmem_size = shmem_size
@@ -145,6 +150,8 @@ Raises
 ------
 TypeError, ValueError, OverflowError
     An argument does not fit its parameter; nothing was launched.
+CooperativeLaunchError
+    A ValueError too: the blocks of a cooperative launch do not fit on the device at once.
 """
 
 
@@ -212,24 +219,46 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, PyObject* con
     cdef Py_ssize_t index
     cdef size_t buffer_count = 0
     cdef streams.Stream* target = stream.on(NULL)
-    cdef list foreign = None   # arrays of other libraries, which are kept until the work is done
+    cdef list foreign = None   # other libraries' arrays and memory, which are kept until the work is done
+    cdef list mapped = None    # the tensors of tensor maps, of which other threads may be letting go
     for index in range(kernel._slot_count):
         if (<PackBorrowed>pack)(kernel, index, arguments[index], block, &used[buffer_count]):
             view = pack_array(kernel, index, <object>arguments[index], stream, block, &used[buffer_count])
-            if view is not None and used[buffer_count] == NULL:
-                if foreign is None:
-                    foreign = []
-                foreign.append(view)
+            if Py_TYPE(arguments[index]) == <PyTypeObject*>TensorMapDescriptor:
+                repeat_map(kernel, index, arguments, block)
+                mapped = noted(mapped, view)
+            if view is not None and (used[buffer_count] == NULL or used[buffer_count].holder() != NULL):
+                foreign = noted(foreign, view)
+        elif used[buffer_count] != NULL and used[buffer_count].holder() != NULL:
+            foreign = noted(foreign, <object>arguments[index])
         if used[buffer_count] != NULL:
             buffer_count += 1
         parameters[index] = block + kernel._slots[index].offset
     with nogil:
         status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, used, buffer_count)
     if not status.ok():
-        raise_status(status, "launch", f"{kernel} in {stream}")
+        given = tuple([<object>arguments[index] for index in range(kernel._slot_count)])
+        raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(given)))
     if foreign is not None:
         keep(target, foreign)
         release_done()
+    return 0
+
+
+cdef list noted(list foreign, object wanted):
+    if foreign is None:
+        return [wanted]
+    foreign.append(wanted)
+    return foreign
+
+
+cdef int repeat_map(Kernel kernel, Py_ssize_t index, PyObject* const* arguments, char* block) except -1:
+    """A map that is given twice is the same in both places, whatever another thread made of it in between."""
+    cdef Py_ssize_t earlier
+    for earlier in range(index):
+        if arguments[earlier] == arguments[index]:
+            memcpy(block + kernel._slots[index].offset, block + kernel._slots[earlier].offset, MAP_BYTES)
+            break
     return 0
 
 

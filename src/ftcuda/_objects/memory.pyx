@@ -20,7 +20,8 @@ from ftcuda._objects.options import (
     PinnedMemoryResourceOptions,
     checked,
 )
-from ftcuda.errors import NotSupportedError
+from ftcuda._objects.overridable import overridable
+from ftcuda.errors import ClosedError, NotSupportedError
 
 
 cdef extern from "Python.h":
@@ -59,8 +60,8 @@ cdef class MemoryResource:
     A resource with a pool may be closed: it allocates no more, and the pool goes when its last buffer has gone.
 
     A resource may be written in Python: a subclass with ``allocate(size, *, stream=None)``, which returns
-    ``Buffer.from_handle(address, size, mr=self)``, ``deallocate(ptr, size, *, stream)``, ``device_id``,
-    ``is_device_accessible`` and ``is_host_accessible``. Both methods are called from any thread. See
+    ``Buffer.from_handle(address, size, mr=self)``, ``deallocate(ptr, size, *, stream)``, and ``device_id``,
+    ``is_device_accessible`` and ``is_host_accessible`` as properties or attributes. Both methods are called from any thread. See
     docs/guide/allocators.md.
     """
 
@@ -124,52 +125,52 @@ cdef class MemoryResource:
             with nogil:
                 self._resource.close()
 
-    @property
+    @overridable
     def is_closed(self):
         """Whether :meth:`close` was called. Thread safety: atomic."""
         return self._resource != NULL and self._resource.is_closed()
 
-    @property
+    @overridable
     def device(self):
         """The device whose context the resource belongs to. Thread safety: atomic."""
         return device_of(&self.opened().context())
 
-    @property
+    @overridable
     def device_id(self):
         """Ordinal of the device of device memory; -1 for host memory. Thread safety: atomic."""
         return -1 if self.opened().kind() == MemoryKind.pinned else self.opened().context().device().ordinal()
 
-    @property
+    @overridable
     def is_device_accessible(self):
         """Whether kernels may touch the memory: always. Thread safety: atomic."""
         return True
 
-    @property
+    @overridable
     def is_host_accessible(self):
         """Whether the host may touch the memory. Thread safety: atomic."""
         return self.opened().kind() != MemoryKind.device
 
-    @property
+    @overridable
     def is_managed(self):
         """Whether the memory migrates between host and device. Thread safety: atomic."""
         return self._resource != NULL and self._resource.kind() == MemoryKind.managed
 
-    @property
+    @overridable
     def is_stream_ordered(self):
         """Whether allocations come from a pool, in a stream's order. Thread safety: atomic."""
         return self.opened().is_pool()
 
-    @property
+    @overridable
     def is_handle_owned(self):
         """Whether the pool is this resource's own. Thread safety: atomic."""
         return self.opened().is_owned()
 
-    @property
+    @overridable
     def handle(self):
         """The ``CUmemoryPool`` as an integer, 0 where there is none. Thread safety: atomic."""
         return <size_t>self.opened().cu_pool()
 
-    @property
+    @overridable
     def attributes(self):
         """The pool's attributes. Thread safety: atomic."""
         return MemoryPoolAttributes(self)
@@ -310,7 +311,8 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
 
 
 CacheStatistics = namedtuple(
-    "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses")
+    "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses"),
+    module=__name__,
 )
 CacheStatistics.__doc__ = "Bytes and number of what is in use and of what is in store; allocations from the store and not."
 
@@ -456,49 +458,75 @@ SETTABLE = frozenset({"reuse_follow_event_dependencies", "reuse_allow_opportunis
 
 
 class MemoryPoolAttributes:
-    """Attributes of a pool by cuda.core's names; reading one asks the driver.
+    """Attributes of a pool by cuda.core's names; reading one asks the driver. They keep the pool, also when it is closed.
 
     The reuse attributes and ``release_threshold`` (bytes) may be set; the ``_current`` and ``_high`` ones are bytes.
     """
 
-    __slots__ = ("_resource",)
+    __slots__ = ("_lease",)
 
     def __init__(self, resource):
-        object.__setattr__(self, "_resource", resource)
+        object.__setattr__(self, "_lease", PoolLease(resource))
 
     def __getattr__(self, name):
         if name not in POOL_ATTRIBUTES:
             raise AttributeError(f"memory pools have no attribute {name!r}")
-        value = _get_attribute(self._resource, POOL_ATTRIBUTES[name])
+        value = _get_attribute(self._lease, POOL_ATTRIBUTES[name])
         return bool(value) if name.startswith("reuse") else value
 
     def __setattr__(self, name, value):
         if name not in SETTABLE:
             raise AttributeError(f"attribute {name!r} of a memory pool cannot be set")
-        _set_attribute(self._resource, POOL_ATTRIBUTES[name], value)
+        _set_attribute(self._lease, POOL_ATTRIBUTES[name], value)
 
     def __dir__(self):
         return sorted(POOL_ATTRIBUTES)
 
 
-def _get_attribute(MemoryResource resource not None, int attribute):
+cdef class PoolLease:
+    """Keeps a pool for those who ask for its attributes."""
+
+    cdef core.MemoryResource* _pool    # constant, with a reference
+    cdef bint _entered                 # constant; not needed for the device's default pool, which nobody destroys
+    cdef MemoryResource _resource      # constant
+
+    def __cinit__(self, MemoryResource resource not None):
+        self._pool = resource.opened()
+        self._pool.retain()
+        self._entered = self._pool.enter()
+        self._resource = resource
+
+    def __dealloc__(self):
+        if self._pool != NULL:
+            with nogil:
+                if self._entered:
+                    self._pool.leave()
+                self._pool.release()
+
+    cdef core.MemoryResource* pool(self) except NULL:
+        if not self._entered and self._pool.is_owned():
+            raise ClosedError(f"cannot ask for an attribute of {self._resource}: it is closed")
+        return self._pool
+
+
+def _get_attribute(PoolLease lease not None, int attribute):
     cdef Status status
     cdef uint64_t value = 0
-    cdef core.MemoryResource* asked = resource.opened()
+    cdef core.MemoryResource* pool = lease.pool()
     with nogil:
-        status = asked.get_attribute(attribute, value)
+        status = pool.get_attribute(attribute, value)
     if not status.ok():
-        raise_status(status, "ask for an attribute of", resource)
+        raise_status(status, "ask for an attribute of", lease._resource)
     return value
 
 
-def _set_attribute(MemoryResource resource not None, int attribute, uint64_t value):
+def _set_attribute(PoolLease lease not None, int attribute, uint64_t value):
     cdef Status status
-    cdef core.MemoryResource* asked = resource.opened()
+    cdef core.MemoryResource* pool = lease.pool()
     with nogil:
-        status = asked.set_attribute(attribute, value)
+        status = pool.set_attribute(attribute, value)
     if not status.ok():
-        raise_status(status, "set an attribute of", resource)
+        raise_status(status, "set an attribute of", lease._resource)
 
 
 provide_allocate_on(allocate_on)

@@ -4,12 +4,13 @@ import os
 from importlib import metadata
 from pathlib import Path
 
+from libcpp cimport bool as c_bool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 cimport core.module as core
 from core.device cimport Context
-from core.nvrtc cimport Compilation, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
+from core.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
 from core.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, as_device
@@ -17,8 +18,11 @@ from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.options import checked
-from ftcuda._objects.program_options import ProgramOptions
-from ftcuda.errors import NVRTCError
+from ftcuda._objects.program_options import ProgramOptions, word
+from ftcuda.errors import NVRTCError, NotSupportedError
+from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
+
+TARGETS = {"ptx": Output.ptx, "cubin": Output.cubin, "ltoir": Output.ltoir}
 
 
 def find_nvrtc():
@@ -81,8 +85,10 @@ class Program:
     Parameters
     ----------
     code : str or bytes
-    code_type : {"c++"}
+    code_type : SourceCodeType or str
+        ``"c++"``.
     options : ProgramOptions or dict, optional
+        Read now: what becomes of them later makes no difference.
 
     Thread safety: atomic.
     """
@@ -90,24 +96,45 @@ class Program:
     def __init__(self, code, code_type, options=None):
         if not isinstance(code, (str, bytes, bytearray)):
             raise TypeError(f"code must be str or bytes, not {type(code).__name__}")
-        if str(code_type).lower() != "c++":
+        if not isinstance(code_type, str) or word(code_type).lower() != SourceCodeType.CXX:
             raise ValueError(f"code_type must be 'c++', not {code_type!r}; load PTX with ObjectCode.from_ptx")
         self._source = code.encode() if isinstance(code, str) else bytes(code)
         if b"\0" in self._source:
             raise ValueError("code must not contain a NUL character")
-        self._options = checked(options, ProgramOptions)
+        options = checked(options, ProgramOptions)
+        self._arguments = tuple(options.as_nvrtc())  # and checks them all
+        self._name = word(options.name)
+        self._arch = None if options.arch is None else word(options.arch)
+        if options.std is None:
+            self._arguments += ("--std=c++17",)  # the default of all NVRTCs but those of CUDA 11
+        self._makes_header = bool(options.pch or options.create_pch)
+        self._pch_status = None
 
     @property
     def backend(self):
-        """Always ``"NVRTC"``. Thread safety: atomic."""
-        return "NVRTC"
+        """Always ``CompilerBackendType.NVRTC``. Thread safety: atomic."""
+        return CompilerBackendType.NVRTC
 
-    def compile(self, target_type, name_expressions=(), logs=None):
+    @property
+    def pch_status(self):
+        """What became of the precompiled header, a `PCHStatusType`, in the last compilation that ended.
+
+        None if none was asked for by the options ``pch`` or ``create_pch``, before the first compilation, and where NVRTC is
+        older than CUDA 12.8.
+
+        Thread safety: atomic.
+        """
+        return self._pch_status
+
+    def compile(self, target_type=None, name_expressions=(), logs=None):
         """Compiles.
 
         Parameters
         ----------
-        target_type : {"ptx", "cubin"}
+        target_type : ObjectCodeFormatType or str, optional
+            ``"ptx"``, ``"cubin"`` or, with the option ``link_time_optimization``, ``"ltoir"``. None is what the driver takes for
+            the calling thread's current device: a cubin, or PTX if the option ``arch`` is ``compute_<CC>`` or the driver takes no
+            cubins, as the simulated driver. The driver is asked once, by offering it one.
         name_expressions : sequence of str
             Names of kernels as C++ writes them, templates instantiated: ``"scale<float>"``. They may be given to
             :meth:`ObjectCode.get_kernel`.
@@ -123,34 +150,70 @@ class Program:
         Raises
         ------
         NVRTCError
-            With the compiler's messages.
+            With the compiler's messages. An option that this NVRTC does not know is named in them.
         """
-        if target_type not in ("ptx", "cubin"):
-            raise ValueError(f"target_type must be 'ptx' or 'cubin', not {target_type!r}")
         if isinstance(name_expressions, str):
             raise TypeError("name_expressions must be a sequence of str, not one str")
+        target = None
+        if target_type is not None:
+            if not isinstance(target_type, str) or word(target_type).lower() not in TARGETS:
+                raise ValueError(f"target_type must be 'ptx', 'cubin', 'ltoir' or None, not {target_type!r}")
+            target = ObjectCodeFormatType(word(target_type).lower())
         require_nvrtc()
-        return compiled(self._source, self._options, target_type, tuple(name_expressions), logs)
+        if target is None:
+            target = target_of_driver(self._arch)
+        return compiled(self, target, tuple(name_expressions), logs)
 
     def close(self):
         """Does nothing: a program holds no resource. There for cuda.core's sake. Thread safety: atomic."""
 
     def __repr__(self):
-        return f"<Program {self._options.name!r}, {len(self._source)} bytes>"
+        return f"<Program {self._name!r}, {len(self._source)} bytes>"
 
 
-cdef object compiled(bytes source, options, str target_type, tuple name_expressions, logs):
+cdef object target_of_driver(arch):
+    """What a program is compiled to for the driver and the calling thread's current device."""
+    cdef Device device
+    cdef Context* context
+    cdef Compilation probe
+    cdef Status status
+    cdef bint taken
+    cdef c_bool known = False, is_taken = False
+    if arch is not None and not arch.startswith("sm_"):
+        return ObjectCodeFormatType.PTX  # a cubin is for one architecture
+    device = Device()
+    context = device.context_of()
+    taken = core.Module.takes_cubins(context[0], known)
+    if not known:
+        probe.source = b'extern "C" __global__ void ftcuda_probe() {}'
+        probe.name = b"ftcuda_probe"
+        probe.output = Output.cubin
+        probe.options.push_back(f"-arch=sm_{device.arch}".encode())
+        with nogil:
+            taken = nvrtc_compile(probe)
+        if not taken:
+            return ObjectCodeFormatType.CUBIN  # NVRTC does not know the device, which compiling the program itself will say
+        with nogil:
+            status = core.Module.offer_cubin(context[0], probe.image, is_taken)
+        if not status.ok():
+            raise_status(status, "ask the driver whether it takes cubins for", device)
+        taken = is_taken
+    return ObjectCodeFormatType.CUBIN if taken else ObjectCodeFormatType.PTX
+
+
+cdef object compiled(program, target, tuple name_expressions, logs):
     cdef Compilation compilation
     cdef bint done
-    arch = options.arch
+    arch = program._arch
     if arch is None:
-        arch = ("sm_" if target_type == "cubin" else "compute_") + Device().arch
-    if target_type == "cubin" and not arch.startswith("sm_"):
+        arch = ("compute_" if target is ObjectCodeFormatType.PTX else "sm_") + Device().arch
+    if target is ObjectCodeFormatType.CUBIN and not arch.startswith("sm_"):
         raise ValueError(f"a cubin is for one architecture: option arch must be sm_<CC>, not {arch!r}")
-    compilation.source = source
-    compilation.name = options.name.encode()
-    compilation.cubin = target_type == "cubin"
-    for option in [f"--gpu-architecture={arch}", *options.as_nvrtc(), *(f"--include-path={path}" for path in header_paths())]:
+    compilation.source = program._source
+    compilation.name = program._name.encode()
+    compilation.output = TARGETS[target]
+    compilation.makes_header = program._makes_header
+    for option in [f"-arch={arch}", *program._arguments, *(f"--include-path={path}" for path in header_paths())]:
         compilation.options.push_back(os.fsencode(option))
     for expression in name_expressions:
         if not isinstance(expression, str):
@@ -158,30 +221,45 @@ cdef object compiled(bytes source, options, str target_type, tuple name_expressi
         compilation.name_expressions.push_back(expression.encode())
     with nogil:
         done = nvrtc_compile(compilation)
+    program._pch_status = header_outcome(compilation.header_status)
     log = compilation.log.decode("utf-8", "replace")
     if not done:
         problem = compilation.problem.decode("utf-8", "replace")
-        raise NVRTCError(f"cannot compile {options.name!r} for {arch}: {problem}\n{log}".rstrip(), log)
+        raise NVRTCError(f"cannot compile {program._name!r} to {target} for {arch}: {problem}\n{log}".rstrip(), log)
     if logs is not None:
         logs.write(log)
     lowered = [name.decode() for name in compilation.lowered_names]
-    mapping = dict(zip(name_expressions, lowered))
-    return make_object_code(compilation.image, compilation.ptx, target_type, options.name, mapping)
+    mapping = dict(zip(map(word, name_expressions), lowered))
+    return make_object_code(compilation.image, compilation.ptx, None, target, program._name, mapping)
 
 
-cdef ObjectCode make_object_code(bytes image, bytes signatures, str code_type, str name, dict symbol_mapping):
+cdef object header_outcome(int status):
+    """The word for an nvrtcResult about a precompiled header. Source: nvrtc.h 12.8."""
+    if status < 0:
+        return None
+    return {0: PCHStatusType.CREATED, 13: PCHStatusType.NOT_ATTEMPTED}.get(status, PCHStatusType.FAILED)
+
+
+cdef ObjectCode make_object_code(bytes image, bytes signatures, object path, object code_type, str name, dict symbol_mapping):
     cdef ObjectCode code = ObjectCode.__new__(ObjectCode)
     code._module = core.Module.make(image, signatures).detach()
-    code._code = image
+    code._code = image if path is None else path
     code._code_type = code_type
     code._name = name
     code._symbol_mapping = symbol_mapping
     return code
 
 
-cdef object load_code(image, str code_type, bytes magic, name, symbol_mapping):
+def restored(bytes image, bytes signatures, path, str code_type, str name, dict symbol_mapping):
+    """Behind the pickling of `ObjectCode`."""
+    return make_object_code(image, signatures, path, ObjectCodeFormatType(code_type), name, symbol_mapping)
+
+
+cdef object load_code(image, code_type, bytes magic, name, symbol_mapping):
+    path = None
     if isinstance(image, (str, os.PathLike)):
-        image = Path(image).read_bytes()
+        path = word(os.fsdecode(image))
+        image = Path(path).read_bytes()
     elif isinstance(image, (bytes, bytearray)):
         image = bytes(image)
     else:
@@ -192,7 +270,8 @@ cdef object load_code(image, str code_type, bytes magic, name, symbol_mapping):
         raise ValueError("the image is empty")
     if not core.is_whole(image):
         raise ValueError(f"the image is cut off: it has {len(image)} bytes, and its headers speak of more")
-    return make_object_code(image, b"", code_type, str(name or ""), dict(symbol_mapping or {}))
+    name = word(name) if isinstance(name, str) else str(name or "")
+    return make_object_code(image, b"", path, code_type, name, dict(symbol_mapping or {}))
 
 
 cdef class ObjectCode:
@@ -215,21 +294,22 @@ cdef class ObjectCode:
         Parameters
         ----------
         module : bytes, str or os.PathLike
+            A file is read now. :attr:`code` is its path then.
         name : str
         symbol_mapping : dict
             Names for :meth:`get_kernel` to the names in the code.
         """
-        return load_code(module, "ptx", b"", name, symbol_mapping)
+        return load_code(module, ObjectCodeFormatType.PTX, b"", name, symbol_mapping)
 
     @staticmethod
     def from_cubin(module, *, name="", symbol_mapping=None):
         """Takes a cubin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, "cubin", b"\x7fELF", name, symbol_mapping)
+        return load_code(module, ObjectCodeFormatType.CUBIN, b"\x7fELF", name, symbol_mapping)
 
     @staticmethod
     def from_fatbin(module, *, name="", symbol_mapping=None):
         """Takes a fatbin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, "fatbin", b"\x50\xed\x55\xba", name, symbol_mapping)
+        return load_code(module, ObjectCodeFormatType.FATBIN, b"\x50\xed\x55\xba", name, symbol_mapping)
 
     def get_kernel(self, name):
         """Returns a kernel, loading the code on the calling thread's current device (device 0 if it has none).
@@ -257,6 +337,8 @@ cdef class ObjectCode:
             name = name.decode()
         elif not isinstance(name, str):
             raise TypeError(f"name must be str or bytes, not {type(name).__name__}")
+        name = word(name)
+        self._require_loadable()
         return _kernel.get_kernel(self, name, self._symbol_mapping.get(name, name))
 
     def get_global(self, name, *, device=None):
@@ -281,6 +363,7 @@ cdef class ObjectCode:
         cdef Status status
         cdef Device wanted = as_device(device)
         cdef Context* context = wanted.context_of()
+        self._require_loadable()
         cdef bytes symbol = self._symbol_mapping.get(name, name).encode()
         cdef const char* text = symbol
         with nogil:
@@ -289,9 +372,15 @@ cdef class ObjectCode:
             raise_status(status, "find", f"the variable {name!r}")
         return _buffer.Buffer.from_handle(pointer, size, owner=self)
 
+    def _require_loadable(self):
+        if self._code_type is ObjectCodeFormatType.LTOIR:
+            raise NotSupportedError(
+                f"cannot load {self}: it is for a linker, which ftcuda has not; compile without link_time_optimization"
+            )
+
     @property
     def code(self):
-        """The image. Thread safety: atomic."""
+        """The image, or the path of the file that it was read from. Thread safety: atomic."""
         return self._code
 
     @property
@@ -301,7 +390,7 @@ cdef class ObjectCode:
 
     @property
     def code_type(self):
-        """``"ptx"``, ``"cubin"`` or ``"fatbin"``. Thread safety: atomic."""
+        """``"ptx"``, ``"cubin"``, ``"fatbin"`` or ``"ltoir"``, a member of `ObjectCodeFormatType`. Thread safety: atomic."""
         return self._code_type
 
     @property
@@ -315,7 +404,14 @@ cdef class ObjectCode:
         return [name.decode("utf-8", "replace") for name in core.kernel_names(self._module.image())]
 
     def __repr__(self):
-        return f"<ObjectCode {self._name!r}, {self._code_type}, {len(self._code)} bytes>"
+        return f"<ObjectCode {self._name!r}, {self._code_type}, {self._module.image().size()} bytes>"
+
+    def __reduce__(self):
+        """The image goes with it, so that a file need not be there where it is loaded again."""
+        path = self._code if isinstance(self._code, str) else None
+        image, signatures = self._module.image(), self._module.signatures()
+        return restored, (
+            image, b"" if signatures == image else signatures, path, word(self._code_type), self._name, self._symbol_mapping)
 
 
 refuse_to_make(ObjectCode)

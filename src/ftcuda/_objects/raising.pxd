@@ -3,5 +3,6 @@ from core.status cimport Status
 cdef extern from "only_made.hpp" namespace "ftcuda::objects":
     void refuse_to_make(object type)
 
-cdef int raise_status(Status status, str verb, object subject) except -1
+cdef int raise_status(Status status, str verb, object subject, tuple involved=*) except -1
+cdef str noun_of(object thing)
 cdef int deliver_mail() except -1

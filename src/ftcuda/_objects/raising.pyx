@@ -1,5 +1,6 @@
 """The one place that turns a status of the core into an exception."""
 
+import re
 import warnings
 
 from core.reclaim cimport Notice, has_mail, take, take_dropped
@@ -11,9 +12,11 @@ from ftcuda.errors import (
     CUDAWarning,
     ClosedError,
     ContextPoisonedError,
+    CooperativeLaunchError,
     ForkedProcessError,
     NotSupportedError,
     OutOfMemoryError,
+    SectionAbandonedError,
 )
 
 # What to do about the codes that have a usual cause. CUresult, cuda.h 13.5.
@@ -49,21 +52,54 @@ cdef str version_text(int version):
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-cdef int raise_status(Status status, str verb, object subject) except -1:
-    """Raises what `status`, which is not a success, means for the attempt to `verb` the `subject`."""
+cdef str what_is_closed(str attempt, object subject, tuple involved):
+    """Names the closed one of the objects in a call: it stays closed, and is found though the core only said that one was."""
+    for name, thing in (*involved, (noun_of(subject), subject)):
+        if getattr(thing, "is_closed", False):
+            text = repr(thing)
+            return f"{name} is closed" if text in attempt else f"{name}, {text}, is closed"
+    return "another thread closed what it needs"  # a resource behind the resource
+
+
+cdef str noun_of(object thing):
+    return "the " + re.sub("(?<!^)(?=[A-Z])", " ", type(thing).__name__).lower()
+
+
+cdef int pass_on() except -1:
+    """Raises the exception that is set already."""
+    return -1
+
+
+cdef int raise_status(Status status, str verb, object subject, tuple involved=()) except -1:
+    """Raises what `status`, which is not a success, means for the attempt to `verb` the `subject`.
+
+    `involved`: pairs of a name and an object, for what may be closed beside the subject.
+    """
     cdef Reason reason = status.reason()
+    if reason == Reason.interrupted:
+        pass_on()  # what a signal's handler raised while the core waited
     cdef str attempt = f"cannot {verb} {subject}"
     cdef str entry = decode(describe(status.entry()).symbol)
     cdef int code = status.code()
     if reason == Reason.closed:
-        raise ClosedError(f"{attempt}: it, or an object it needs, is closed")
+        raise ClosedError(f"{attempt}: {what_is_closed(attempt, subject, involved)}")
+    if reason == Reason.timed_out:
+        raise TimeoutError(f"{attempt}: it was not done in time; the work goes on, and what it uses is kept")
+    if reason == Reason.abandoned:
+        raise SectionAbandonedError(
+            f"{attempt}: the thread in the stream's exclusive section ended, or lost the section, before its end; the section is "
+            "over now, and the stream works again"
+        )
+    if reason == Reason.other_task:
+        raise RuntimeError(
+            f"{attempt}: another asyncio task of this thread is in the stream's exclusive section; it awaits there, or has ended "
+            "without leaving it. Do not await between the section's enter and exit"
+        )
     if reason == Reason.forked:
         raise ForkedProcessError(
             f"{attempt}: this process was forked from one that used CUDA, which does not survive a fork; "
             "start workers with multiprocessing's 'spawn' method"
         )
-    if reason == Reason.in_use:
-        raise BufferError(f"{attempt}: a view of it is still exported; release the view first")
     if reason == Reason.wrong_device:
         raise ValueError(f"{attempt}: the objects in this call belong to different devices")
     if reason == Reason.not_found:
@@ -87,7 +123,7 @@ cdef int raise_status(Status status, str verb, object subject) except -1:
     next_step = NEXT_STEPS.get(code, "see the CUDA driver API reference")
     deferred = ", deferred: the failure is of work submitted earlier" if code in STICKY else ""
     message = f"{attempt}: {name} ({decode(error_text(code))}{deferred}); {next_step}"
-    raise (OutOfMemoryError if code == 2 else CUDAError)(message, code, name, entry)
+    raise {2: OutOfMemoryError, 720: CooperativeLaunchError}.get(code, CUDAError)(message, code, name, entry)
 
 
 # Failures that the driver finds while it works and reports from whichever call comes next.

@@ -1,17 +1,25 @@
 """Streams."""
 
+import sys
+
+from cpython.ref cimport Py_INCREF
 from libcpp cimport bool
 
 cimport core.stream as core
 from core.device cimport Context
-from core.lifetime cimport Ref
+from core.kept cimport Guest
+from core.lifetime cimport Ref, Shared
+from core.limit cimport Limit
 from core.status cimport Status
 from ftcuda._objects.device cimport Device, device_of, require_driver
 from ftcuda._objects.event cimport Event
-from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.kept cimport release_done
+from ftcuda._objects.raising cimport deliver_mail, noun_of, raise_status, refuse_to_make
+from ftcuda._objects.waiting cimport limit_of
 
 from ftcuda._objects.handles import checked_handle
 from ftcuda._objects.options import StreamOptions, checked
+from ftcuda.errors import ClosedError
 
 
 cdef class Stream:
@@ -28,12 +36,12 @@ cdef class Stream:
             with nogil:
                 self._stream.close()
                 self._stream.release()
+            release_done()  # the owner of a foreign stream
 
     @staticmethod
-    cdef Stream adopt(core.Stream* made, object owner):
+    cdef Stream adopt(core.Stream* made):
         cdef Stream stream = Stream.__new__(Stream)
         stream._stream = made
-        stream._owner = owner
         return stream
 
     @staticmethod
@@ -45,6 +53,8 @@ cdef class Stream:
             if options is not None:
                 raise ValueError("a stream is wrapped as it is: give obj or options, not both")
             stream = as_stream(obj)
+            if (<Stream>stream)._stream == NULL:  # the default stream, of whatever device is asked for: of this one
+                return Stream._default_of(device, (<Stream>stream)._token == core.CU_STREAM_PER_THREAD)
             if stream.device != device:
                 raise ValueError(f"cannot wrap {stream}: it belongs to {stream.device}, not {device}")
             return stream
@@ -63,7 +73,7 @@ cdef class Stream:
             status = core.Stream.create(context[0], flags, priority, made)
         if not status.ok():
             raise_status(status, "create a stream on", device)
-        return Stream.adopt(made.detach(), None)
+        return Stream.adopt(made.detach())
 
     @staticmethod
     def from_handle(handle):
@@ -72,7 +82,8 @@ cdef class Stream:
         Parameters
         ----------
         handle : int or CUstream
-            Of a ``CUstream`` or ``cudaStream_t``; 1 and 2 are the default streams.
+            Of a ``CUstream`` or ``cudaStream_t``. 0 and 1 are the legacy default stream, 2 is the per-thread one, of whatever
+            device they are used with.
 
         Thread safety: atomic.
         """
@@ -90,7 +101,7 @@ cdef class Stream:
         cdef Stream token = Stream._default(per_thread)
         cdef core.Stream* found = token.on(device.context_of())
         found.retain()
-        return Stream.adopt(found, None)
+        return Stream.adopt(found)
 
     cdef core.Stream* on(self, Context* context) except NULL:
         """The core's stream; for a default stream that of `context`, or of the calling thread's device if null."""
@@ -107,7 +118,15 @@ cdef class Stream:
         return found
 
     def __cuda_stream__(self):
-        """Returns ``(0, handle)``, the protocol by which other libraries take the stream. Thread safety: atomic."""
+        """Returns ``(0, handle)``, the protocol by which other libraries take the stream. Thread safety: atomic.
+
+        Raises
+        ------
+        ClosedError
+            The handle may be another stream's by now.
+        """
+        if self.is_closed:
+            raise ClosedError(f"cannot give the handle of {self} away: it is closed")
         return 0, self.handle
 
     @property
@@ -147,20 +166,29 @@ cdef class Stream:
             raise_status(status, "query", self)
         return bool_of(done)
 
-    def sync(self):
+    def sync(self, timeout=None):
         """Waits for all submitted work.
 
-        Thread safety: atomic. Blocks detached from the interpreter.
+        Parameters
+        ----------
+        timeout : float, optional
+            Seconds after which to give up; None waits for ever.
+
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
+        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
 
         Raises
         ------
+        TimeoutError
+            The work is not done yet.
         CUDAError
             Also for failures of earlier work.
         """
         cdef Status status
+        cdef Limit limit = limit_of(timeout)
         cdef core.Stream* stream = self.on(NULL)
         with nogil:
-            status = stream.synchronize()
+            status = stream.synchronize(limit)
         if not status.ok():
             raise_status(status, "synchronise", self)
         deliver_mail()
@@ -193,7 +221,7 @@ cdef class Stream:
         with nogil:
             status = stream.record(recorded._event[0])
         if not status.ok():
-            raise_status(status, "record", f"{event} in {self}")
+            raise_status(status, "record", f"{event} in {self}", (("the stream", self), ("the event", event)))
         return event
 
     def wait(self, event_or_stream):
@@ -211,17 +239,18 @@ cdef class Stream:
         cdef core.Stream* other
         cdef Stream other_stream
         cdef Event event
+        awaited = event_or_stream
         if isinstance(event_or_stream, Event):
             event = event_or_stream
             with nogil:
                 status = stream.wait(event._event[0])
         else:
-            other_stream = as_stream(event_or_stream)
+            awaited = other_stream = as_stream(event_or_stream)
             other = other_stream.on(&stream.context())
             with nogil:
                 status = stream.wait(other[0])
         if not status.ok():
-            raise_status(status, "wait", f"in {self} for {event_or_stream}")
+            raise_status(status, "wait", f"in {self} for {awaited}", (("the waiting stream", self), (noun_of(awaited), awaited)))
 
     def exclusive(self):
         """Returns a context manager that keeps other threads' submissions to this stream out.
@@ -230,9 +259,23 @@ cdef class Stream:
         threads that submit wait. Asking and synchronising are not submissions and never wait. Reentrant. Frees may
         still fall in between: they are ordered by the stream, not by the section.
 
+        A section that an asyncio task began is that task's: if the task awaits inside, submissions of other tasks of its thread
+        raise RuntimeError, since waiting would keep the task from ending it. So do not await inside. One that was begun outside
+        of any task is all the thread's.
+
+        Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a generator
+        that is collected. If the thread that entered it ends before, or the context manager is lost, the next one who
+        submits or enters gets `SectionAbandonedError`, once; then the stream works again.
+
         Thread safety: atomic.
+
+        Raises
+        ------
+        RuntimeError
+            At enter, in another asyncio task of the thread whose task is inside.
+        SectionAbandonedError
+            At enter, as above.
         """
-        self.on(NULL)
         return ExclusiveSection(self)
 
     def close(self):
@@ -271,16 +314,19 @@ cdef object bool_of(bool value):
 cdef Stream wrap(size_t handle, object owner):
     cdef Ref[core.Stream] made
     cdef Status status
-    if handle == 0:
-        raise ValueError("a stream handle of 0 does not say which default stream is meant: use 1 (legacy) or 2 (per thread)")
-    if handle <= 2:
+    if handle <= 2:  # 0 is the driver's own name of the legacy default stream, and what CuPy and torch call it by
         return Stream._default(handle == 2)
     require_driver()
     with nogil:
         status = core.Stream.wrap(<core.CUstream>handle, made)
     if not status.ok():
         raise_status(status, "wrap", f"the stream handle {handle:#x}")
-    return Stream.adopt(made.detach(), owner)
+    if owner is not None:
+        # Until the last buffer that was used in the stream has gone, and where the collector does not see it: it would end the
+        # owner, and the stream with it, while a free has still to be put in its order.
+        Py_INCREF(owner)  # the core's; release_done() takes it over
+        made.get().keep_owner(<void*>owner)
+    return Stream.adopt(made.detach())
 
 
 cdef Stream as_stream(object stream):
@@ -296,34 +342,66 @@ cdef Stream as_stream(object stream):
     version, handle = version_and_handle
     if version != 0:
         raise ValueError(f"{type(stream).__name__}.__cuda_stream__ is of version {version}; only 0 is known")
-    return wrap(int(handle), stream)
+    return wrap(checked_handle(handle, f"the handle of {type(stream).__name__}.__cuda_stream__"), stream)
 
 
 cdef class ExclusiveSection:
-    """What :meth:`Stream.exclusive` returns. To be entered and left by the same thread."""
+    """What :meth:`Stream.exclusive` returns."""
 
-    cdef Stream _stream
+    cdef core.Section* _section    # constant
+    cdef Stream _stream            # constant
 
     def __cinit__(self, Stream stream not None):
         self._stream = stream
+        self._section = new core.Section(stream.on(NULL)[0])
+
+    def __dealloc__(self):
+        with nogil:
+            del self._section
 
     def __enter__(self):
         cdef Status status
-        cdef core.Stream* stream = self._stream.on(NULL)
+        cdef Ref[Shared] keeper
+        cdef void* task_address = NULL
+        task = running_task()
+        if task is not None:
+            task_address = <void*>task
+            keeper = Ref[Shared].adopt(<Shared*>new Guest(task_address))
+            Py_INCREF(task)  # the core's, until release_done() takes it over
         with nogil:
-            status = stream.begin_exclusive()
+            status = self._section.begin(task_address, keeper)
         if not status.ok():
             raise_status(status, "begin an exclusive section of", self._stream)
         return self._stream
 
     def __exit__(self, *exception):
         cdef bool ended
-        cdef core.Stream* stream = self._stream.on(NULL)
         with nogil:
-            ended = stream.end_exclusive()
+            ended = self._section.end()
+        release_done()  # the task
         if not ended:
-            raise RuntimeError(f"cannot end the exclusive section of {self._stream}: this thread did not begin it")
+            raise RuntimeError(
+                f"cannot end the exclusive section of {self._stream}: it was not begun, or has ended; a section whose thread has "
+                "ended is over when the next one was told so"
+            )
         return False
+
+
+cdef object running_task():
+    """The asyncio task that the calling thread runs; None if it runs none."""
+    asyncio = sys.modules.get("asyncio")  # who has not imported it has no tasks
+    find_loop = getattr(asyncio, "_get_running_loop", None)  # without it another thread is importing asyncio just now
+    loop = None if find_loop is None else find_loop()
+    return None if loop is None else asyncio.current_task(loop)
+
+
+cdef const void* name_task() noexcept nogil:
+    with gil:
+        task = running_task()
+        return NULL if task is None else <void*>task  # an address to compare with that of a task which is kept
+
+
+core.Stream.name_tasks_by(name_task)
 
 
 LEGACY_DEFAULT_STREAM = Stream._default(False)

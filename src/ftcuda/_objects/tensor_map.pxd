@@ -1,13 +1,19 @@
-cimport core.buffer as buffers
 cimport core.tensor_map as core
 from ftcuda._objects.view cimport StridedMemoryView
 
 
 cdef class TensorMapDescriptor:
-    cdef core.TensorMap* _map             # constant
-    cdef StridedMemoryView _view          # constant; keeps the tensor
-    cdef object _device                   # constant
+    # Constant once the map is made.
+    cdef core.TensorMap* _map             # synchronises itself; keeps the tensor
+    cdef object _device
+    cdef unsigned _alignment              # of the tensor's address, in bytes
     cdef object __weakref__
 
     @staticmethod
-    cdef TensorMapDescriptor adopt(core.TensorMap* made, StridedMemoryView view, object device)
+    cdef TensorMapDescriptor adopt(core.TensorMap* made, object device, unsigned alignment)
+
+    cdef StridedMemoryView read(self, char* bytes)
+
+
+cdef enum:
+    MAP_BYTES = 128

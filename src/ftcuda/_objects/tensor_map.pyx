@@ -1,11 +1,17 @@
 """Tensor maps."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
+from cpython.ref cimport Py_INCREF
+from libc.string cimport memcpy
+
 cimport core.tensor_map as core
 from core.device cimport Context
+from core.kept cimport Guest
 from core.lifetime cimport Ref
 from core.status cimport Status
 from ftcuda._objects.device cimport Device
 from ftcuda._objects.dlpack cimport CPU, CUDA
+from ftcuda._objects.kept cimport release_done
 from ftcuda._objects.raising cimport raise_status, refuse_to_make
 from ftcuda._objects.view cimport StridedMemoryView, located, view_of_argument
 
@@ -18,6 +24,7 @@ from ftcuda._objects.tensor_map_options import (
     TensorMapL2Promotion,
     TensorMapOOBFill,
     TensorMapSwizzle,
+    alignment_of,
     check_enums,
     check_inner,
     check_tensor,
@@ -28,25 +35,47 @@ from ftcuda.errors import NotSupportedError
 
 
 cdef class TensorMapDescriptor:
-    """How the tensor memory accelerator finds the tiles of a tensor. Constant, and shared by any number of threads.
+    """How the tensor memory accelerator finds the tiles of a tensor. Shared by any number of threads.
 
     Made by :meth:`StridedMemoryView.as_tensor_map` or :meth:`from_im2col`, and given to `launch` as it is, for a parameter
-    of type ``const __grid_constant__ CUtensorMap``. It keeps the tensor, and so does a launch with it until it is done.
+    of type ``const __grid_constant__ CUtensorMap``. Everything but the tensor's address is constant, and that changes by
+    :meth:`replace_address` only. A launch reads the map once, wholly; so does each launch of a `BoundLaunch` to which the map is
+    bound. ``bytes(map)`` is what it is at the moment, and may be bound instead.
+
+    It keeps the tensor, and so does a launch with it until it is done. The tensor is kept where the garbage collector does not
+    see it: one that has a map of itself lives until the map is given another address.
+
+    Maps are equal while their bytes are; the hash is the same whatever the address.
     """
 
     _made = "tensor maps are made by StridedMemoryView.as_tensor_map() or TensorMapDescriptor.from_im2col()"
 
     def __dealloc__(self):
         if self._map != NULL:
-            self._map.release()
+            with nogil:
+                self._map.release()
+            release_done()  # its tensor
 
     @staticmethod
-    cdef TensorMapDescriptor adopt(core.TensorMap* made, StridedMemoryView view, object device):
+    cdef TensorMapDescriptor adopt(core.TensorMap* made, object device, unsigned alignment):
         cdef TensorMapDescriptor descriptor = TensorMapDescriptor.__new__(TensorMapDescriptor)
         descriptor._map = made
-        descriptor._view = view
         descriptor._device = device
+        descriptor._alignment = alignment
         return descriptor
+
+    cdef StridedMemoryView read(self, char* bytes):
+        """Stores the map of this moment in `bytes`, unless that is null. Returns its tensor, for the caller to keep."""
+        cdef Ref[core.TensorMapState] state
+        with nogil:
+            state = self._map.take()
+            if bytes != NULL:
+                memcpy(bytes, state.get().bytes(), MAP_BYTES)
+        view = <StridedMemoryView>state.get().tensor()
+        with nogil:
+            state = Ref[core.TensorMapState]()
+        release_done()  # the tensor of another moment, if nobody else had that
+        return view
 
     @staticmethod
     def from_tiled(view, options):
@@ -98,54 +127,74 @@ cdef class TensorMapDescriptor:
 
     @property
     def view(self):
-        """The tensor. Thread safety: atomic."""
-        return self._view
+        """The tensor, of which the map is at the moment. Thread safety: atomic."""
+        return self.read(NULL)
 
     def replace_address(self, tensor):
-        """Returns a map that is the same but for the tensor's address.
+        """Changes the address in this map, for launches from now on: to that of memory which takes the tensor's place.
+
+        A launch in another thread has the old address or the new one, and keeps the memory there until it is done. The old
+        tensor is let go of with the last launch that has it.
 
         Parameters
         ----------
         tensor : StridedMemoryView or array
-            Of the same shape, strides and element size.
-
-        Returns
-        -------
-        TensorMapDescriptor
-            This one stays what it is: other threads may be launching with it.
+            Of the same shape, strides and element size as the map's, on its device, and aligned to 16 bytes, or to 32 with
+            INTERLEAVE_32B.
 
         Thread safety: atomic.
+
+        Raises
+        ------
+        ValueError
+            The tensor differs in more than its address; the map is unchanged.
         """
         cdef StridedMemoryView view = reachable(tensor, self._device)
-        cdef Ref[core.TensorMap] made
+        cdef StridedMemoryView present = self.read(NULL)
         cdef Status status
         cdef Context* context = (<Device>self._device).context_of()
-        if (view._shape, view.full_strides(), view._bits) != (self._view._shape, self._view.full_strides(), self._view._bits):
-            raise ValueError(f"cannot replace {self._view} in a tensor map by {view}: only the address may differ")
-        if (view._pointer ^ self._view._pointer) % 32:
-            raise ValueError(f"cannot replace {self._view} in a tensor map by {view}: its address is aligned differently")
+        cdef core.MappedMemory memory
+        if (view._shape, view.full_strides(), view._bits) != (present._shape, present.full_strides(), present._bits):
+            raise ValueError(f"cannot replace {present} in a tensor map by {view}: only the address may differ; make another map")
+        if view._pointer % self._alignment:
+            raise ValueError(
+                f"cannot replace {present} in a tensor map by {view}: its address must be a multiple of {self._alignment}"
+            )
+        hold(memory, view)
         with nogil:
-            status = self._map.at(context[0], view._pointer, made)
+            status = self._map.replace_address(context[0], view._pointer, memory)
+            memory = core.MappedMemory()
+        release_done()  # the tensor that was there, unless a launch has it
         if not status.ok():
             raise_status(status, "replace the address in", self)
-        return TensorMapDescriptor.adopt(made.detach(), view, self._device)
 
     def __bytes__(self):
-        return (<const char*>self._map.bytes())[:128]
+        cdef char[MAP_BYTES] held
+        self.read(held)
+        return PyBytes_FromStringAndSize(held, MAP_BYTES)
 
     def __eq__(self, other):
         if not isinstance(other, TensorMapDescriptor):
             return NotImplemented
-        return bytes(self) == bytes(other)
+        return self is other or bytes(self) == bytes(other)
 
     def __hash__(self):
-        return hash(bytes(self))
+        cdef StridedMemoryView view = self.read(NULL)
+        return hash((TensorMapDescriptor, view._shape, view._bits))  # which every address has in common
 
     def __repr__(self):
-        return f"<TensorMapDescriptor of {self._view}>"
+        return f"<TensorMapDescriptor of {self.view}>"
 
 
 refuse_to_make(TensorMapDescriptor)
+
+
+cdef int hold(core.MappedMemory& memory, StridedMemoryView view) except -1:
+    """Makes `view` the memory of a map."""
+    memory.tensor = Ref[Guest].adopt(new Guest(<void*>view))
+    Py_INCREF(view)  # the core's; release_done() takes it over
+    memory.buffer = view.core_buffer()
+    return 0
 
 
 cdef StridedMemoryView reachable(object tensor, object device):
@@ -206,17 +255,21 @@ def tiled(given, options):
     cdef core.Tensor tensor = describe(view, options, kind, (1, 2, 3, 4, 5))
     cdef core.Steps box
     cdef Ref[core.TensorMap] made
+    cdef core.MappedMemory memory
     cdef Status status
     cdef Context* context = device.context_of()
     extents = steps(options.box_dim, "box_dim", tensor.rank, 1, 256)
     check_inner(extents[-1], kind, options, "box_dim")
     for index in range(tensor.rank):
         box[index] = extents[tensor.rank - 1 - index]
+    hold(memory, view)
     with nogil:
-        status = core.TensorMap.tiled(context[0], tensor, box, made)
+        status = core.TensorMap.tiled(context[0], tensor, box, memory, made)
+        memory = core.MappedMemory()
     if not status.ok():
+        release_done()  # the view
         raise_status(status, "make a tensor map of", view)
-    return TensorMapDescriptor.adopt(made.detach(), view, device)
+    return TensorMapDescriptor.adopt(made.detach(), device, alignment_of(options))
 
 
 cdef TensorMapDescriptor im2col(object given, object lower, object upper, object channels, object pixels, object options):
@@ -226,6 +279,7 @@ cdef TensorMapDescriptor im2col(object given, object lower, object upper, object
     cdef core.Tensor tensor = describe(view, options, kind, (3, 4, 5))
     cdef core.Im2col columns
     cdef Ref[core.TensorMap] made
+    cdef core.MappedMemory memory
     cdef Status status
     cdef Context* context = device.context_of()
     spatial = tensor.rank - 2
@@ -238,8 +292,11 @@ cdef TensorMapDescriptor im2col(object given, object lower, object upper, object
     for index in range(spatial):
         columns.lower[index] = lower[spatial - 1 - index]
         columns.upper[index] = upper[spatial - 1 - index]
+    hold(memory, view)
     with nogil:
-        status = core.TensorMap.im2col(context[0], tensor, columns, made)
+        status = core.TensorMap.im2col(context[0], tensor, columns, memory, made)
+        memory = core.MappedMemory()
     if not status.ok():
+        release_done()  # the view
         raise_status(status, "make a tensor map of", view)
-    return TensorMapDescriptor.adopt(made.detach(), view, device)
+    return TensorMapDescriptor.adopt(made.detach(), device, alignment_of(options))

@@ -153,6 +153,11 @@ def check_enums(options: object) -> None:
             raise TypeError(f"{name} must be a {kind.__name__}, not {getattr(options, name)!r}")
 
 
+def alignment_of(options: object) -> int:
+    """Returns what the tensor's address and its strides must be multiples of, in bytes."""
+    return 32 if options.interleave is TensorMapInterleave.INTERLEAVE_32B else 16
+
+
 def check_tensor(
     address: int, shape: tuple, strides: tuple, kind: TensorMapDataType, options: object, ranks: tuple
 ) -> None:
@@ -162,7 +167,7 @@ def check_tensor(
         raise ValueError(f"a tensor map of this kind has {ranks[0]} to {ranks[-1]} dimensions, not {rank}")
     if options.interleave is not TensorMapInterleave.NONE and rank < 3:
         raise ValueError(f"an interleaved tensor has at least 3 dimensions, not {rank}")
-    unit = 32 if options.interleave is TensorMapInterleave.INTERLEAVE_32B else 16
+    unit = alignment_of(options)
     if address % unit:
         raise ValueError(f"the tensor's address must be a multiple of {unit}, which {address:#x} is not")
     for extent in shape:

@@ -35,7 +35,8 @@ cdef class StridedMemoryView:
     cdef bint is_contiguous(self)
 
 
-cdef StridedMemoryView view_of_argument(object value, Stream stream)
-cdef StridedMemoryView view_or_none(object value, Stream stream)
+cdef bint is_masked(object value)
+cdef StridedMemoryView view_of_argument(object value, Stream stream, int oldest=*)
+cdef StridedMemoryView view_or_none(object value, Stream stream, int oldest=*)
 cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly)
 cdef StridedMemoryView located(StridedMemoryView view)

@@ -17,9 +17,14 @@ from ftcuda._objects.dlpack cimport (
 from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
-from ftcuda._objects.array_interface import MAX_RANK, parse
-from ftcuda._objects.elements import OPAQUE, dtype_of, element_of
+from ftcuda._objects.array_interface import MAX_RANK, check_reach, is_int, parse
+from ftcuda._objects.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
+from ftcuda._objects.handles import handle_of
 from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+
+cdef enum:
+    INTERFACE_OF_VIEWS = 3    # the first version that a view is made of, as in cuda.core
+    UNSIGNED = 1              # DLPack's code
 
 
 cdef class StridedMemoryView:
@@ -30,10 +35,11 @@ cdef class StridedMemoryView:
     Parameters
     ----------
     obj : object
-        With ``__dlpack__`` (up to DLPack 1.x), else ``__cuda_array_interface__`` (v0 to v3), else the buffer protocol.
-    stream_ptr : int or Stream, optional
+        With ``__dlpack__`` (up to DLPack 1.x), else ``__cuda_array_interface__`` (v3), else the buffer protocol.
+    stream_ptr : int or Stream
         The stream in whose order the memory will be used: it is made to wait for the producer's work, as the protocols
-        demand. None and -1 establish no order.
+        demand. 0 and 1 are the legacy default stream, 2 is the per-thread one; -1 establishes no order. None is for pinned and
+        managed memory by DLPack, whose producer then takes the legacy default stream, and for the buffer protocol.
 
     Attributes
     ----------
@@ -47,8 +53,9 @@ cdef class StridedMemoryView:
     Raises
     ------
     BufferError
-        The object offers none of the protocols, or something that is not supported: a mask, another DLPack version, elements
-        of less than a byte.
+        The object offers none of the protocols, or something that is not supported: a mask, an old version of the interface,
+        another DLPack version, elements of less than a byte, more bytes than fit in 63 bits. Or no stream was given where one
+        is needed.
     """
 
     def __cinit__(self):
@@ -61,27 +68,29 @@ cdef class StridedMemoryView:
             raise TypeError("a view is constant: make another one")
         if obj is None:
             raise TypeError("give an object: StridedMemoryView(obj, stream_ptr)")
-        self.take(any_view(obj, stream_of(stream_ptr)))
+        self.take(any_view(obj, consumer_of(obj, stream_ptr)))
 
     @staticmethod
     def from_dlpack(obj, stream_ptr=None):
         """A view of an object with ``__dlpack__``. See the class. Thread safety: atomic."""
-        return dlpack_view(obj, stream_of(stream_ptr))
+        return dlpack_view(obj, consumer_of(obj, stream_ptr))
 
     @staticmethod
     def from_cuda_array_interface(obj, stream_ptr=None):
         """A view of an object with ``__cuda_array_interface__``. See the class. Thread safety: atomic."""
-        return cuda_interface_view(obj, stream_of(stream_ptr))
+        if stream_ptr is None and not is_ours(obj):
+            raise no_stream(obj)
+        return cuda_interface_view(obj, stream_of(stream_ptr), INTERFACE_OF_VIEWS)
 
     @staticmethod
     def from_array_interface(obj):
         """A view of host memory with ``__array_interface__``, such as a numpy array's. Thread safety: atomic."""
-        return host_interface_view(obj)
+        return host_interface_view(obj, INTERFACE_OF_VIEWS)
 
     @staticmethod
     def from_any_interface(obj, stream_ptr=None):
         """A view by the first protocol the object has. See the class. Thread safety: atomic."""
-        return any_view(obj, stream_of(stream_ptr))
+        return any_view(obj, consumer_of(obj, stream_ptr))
 
     @staticmethod
     def from_buffer(buffer, shape, strides=None, *, itemsize=None, dtype=None, is_readonly=False):
@@ -122,7 +131,7 @@ cdef class StridedMemoryView:
         """
         if layout is not None:
             raise NotImplementedError("layouts are not supported; use StridedMemoryView.from_buffer(buffer, shape, strides)")
-        new_dtype = self.dtype if dtype is None else np.dtype(dtype)
+        new_dtype = self.dtype if dtype is None else as_element(dtype)
         if 8 * new_dtype.itemsize != self._bits:
             raise ValueError(f"cannot view elements of {self._bits // 8} bytes as {new_dtype}, which has {new_dtype.itemsize}")
         cdef StridedMemoryView made = StridedMemoryView.__new__(StridedMemoryView)
@@ -284,7 +293,7 @@ cdef class StridedMemoryView:
 
         Work that was submitted with the buffer so far comes before what the consumer submits to `stream`.
 
-        Thread safety: atomic. A buffer that is exported cannot be closed until the consumer lets go.
+        Thread safety: atomic. The memory of a buffer that is closed meanwhile is freed when the consumer lets go.
         """
         return _exports.export_view(self, stream, max_version, dl_device, copy)
 
@@ -294,9 +303,28 @@ cdef class StridedMemoryView:
         return _exports.interface_of(self)
 
     def __getbuffer__(self, Py_buffer* exported, int flags):
-        if not self._is_host:
-            raise BufferError(f"cannot view {self}: it is device memory, which the host cannot touch")
-        PyObject_GetBuffer(np.from_dlpack(self), exported, flags)
+        array = host_array(self)
+        if array.dtype.kind == "V" and array.dtype.names is None:
+            raise BufferError(f"cannot view {self}: the buffer protocol has no format for its elements; use numpy.asarray")
+        PyObject_GetBuffer(array, exported, flags)
+
+    def __array__(self, dtype=None, copy=None):
+        """The memory as a numpy array, which shares it unless `dtype` or `copy` says otherwise. Thread safety: atomic.
+
+        Raises
+        ------
+        BufferError
+            It is device memory.
+        ClosedError
+            The buffer is closed.
+        ValueError
+            Another `dtype` was asked for, and `copy` is False.
+        """
+        array = host_array(self)
+        wanted = array.dtype if dtype is None else np.dtype(dtype)
+        if wanted != array.dtype and copy is not None and not copy:
+            raise ValueError(f"cannot view {self} as {wanted} without a copy")
+        return array.astype(wanted, copy=bool(copy))
 
     def __repr__(self):
         kind = {CPU: "host", CUDA: f"device {self.device_id}", CUDA_HOST: "pinned", CUDA_MANAGED: "managed"}[self._device_type]
@@ -312,6 +340,24 @@ cdef tuple contiguous_strides(tuple shape):
     return tuple(reversed(strides))
 
 
+cdef object host_array(StridedMemoryView view):
+    """The memory as a numpy array that holds it, after the work submitted with it; of structures and narrow floats too."""
+    cdef StridedMemoryView made
+    if not view._is_host:
+        raise BufferError(f"cannot view {view}: it is device memory, which the host cannot touch; copy it to a pinned buffer")
+    itemsize = view._bits // 8
+    dtype = np.dtype(f"V{itemsize}") if view._code == OPAQUE and view._dtype is None else view.dtype
+    if view._code in KINDS.values() and (view._code, view._bits) in DTYPES:
+        return np.from_dlpack(view).view(dtype)
+    # What numpy's DLPack does not know goes as its bytes.
+    made = StridedMemoryView.__new__(StridedMemoryView)
+    made.take(view)
+    made._code, made._bits, made._dtype = UNSIGNED, 8, None
+    made._shape = (*view._shape, itemsize)
+    made._strides = None if view._strides is None else (*[stride * itemsize for stride in view._strides], 1)
+    return np.from_dlpack(made).view(dtype)[..., 0]
+
+
 cdef StridedMemoryView new_view(object exporter, Stream stream, tuple shape, tuple strides):
     cdef StridedMemoryView made = StridedMemoryView.__new__(StridedMemoryView)
     made.exporting_obj = exporter
@@ -325,13 +371,40 @@ cdef Stream stream_of(object stream):
     """The consumer's stream; None where no order is wanted."""
     if stream is None or isinstance(stream, Stream):
         return stream
-    if isinstance(stream, int) and not isinstance(stream, bool):
-        return None if stream == -1 else Stream.from_handle(stream)
-    return as_stream(stream)
+    if hasattr(stream, "__cuda_stream__") or (handle := handle_of(stream)) is None:
+        return as_stream(stream)
+    return None if handle == -1 else Stream.from_handle(handle)
+
+
+cdef object no_stream(object value):
+    return BufferError(
+        f"cannot view {type(value).__name__}: stream_ptr=None does not say in which stream's order the memory will be used; "
+        "give the stream, or -1 for no order"
+    )
+
+
+cdef bint is_ours(object value):
+    """Whether launches with it know the work on its memory, so that no stream has to be named."""
+    return isinstance(value, Buffer) or isinstance(value, StridedMemoryView)
+
+
+cdef Stream consumer_of(object value, object stream):
+    """The consumer's stream, which has to be named where cuda.core wants it: but for pinned and managed memory by DLPack."""
+    if stream is not None or is_ours(value):
+        return stream_of(stream)
+    if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
+        kind = value.__dlpack_device__()[0]
+        if kind == CUDA_MANAGED:
+            return LEGACY_DEFAULT_STREAM  # DLPack's None
+        if kind != CUDA_HOST:
+            raise no_stream(value)
+    elif hasattr(value, "__cuda_array_interface__"):
+        raise no_stream(value)
+    return None
 
 
 cdef StridedMemoryView any_view(object value, Stream stream):
-    cdef StridedMemoryView found = view_or_none(value, stream)
+    cdef StridedMemoryView found = view_or_none(value, stream, INTERFACE_OF_VIEWS)
     if found is None:
         raise BufferError(
             f"{type(value).__name__} has neither __dlpack__ nor __cuda_array_interface__ nor the buffer protocol"
@@ -339,34 +412,52 @@ cdef StridedMemoryView any_view(object value, Stream stream):
     return found
 
 
-cdef StridedMemoryView view_or_none(object value, Stream stream):
-    """A view by the first protocol that `value` has; None if it has none."""
-    cdef StridedMemoryView found = view_of_argument(value, stream)
+cdef StridedMemoryView view_or_none(object value, Stream stream, int oldest=0):
+    """A view by the first protocol that `value` has; None if it has none. `oldest`: the first version of the CUDA Array
+    Interface that will do. Arguments of launches may be older than cuda.core's views."""
+    cdef StridedMemoryView found = view_of_argument(value, stream, oldest)
     return host_view(value) if found is None and PyObject_CheckBuffer(value) else found
 
 
-cdef StridedMemoryView view_of_argument(object value, Stream stream):
+cdef bint is_masked(object value):
+    """Whether an array of numpy's has a mask, of which no protocol tells."""
+    return isinstance(value, np.ndarray) and type(value) is not np.ndarray and hasattr(value, "mask")
+
+
+cdef int refuse_mask(object value) except -1:
+    if is_masked(value):
+        raise BufferError(
+            f"{type(value).__name__} has a mask, which kernels know nothing of: give the array and the mask as two arguments"
+        )
+    return 0
+
+
+cdef StridedMemoryView view_of_argument(object value, Stream stream, int oldest=0):
     """A view of an array that is not host memory by the buffer protocol; None if `value` is no such thing."""
     if isinstance(value, StridedMemoryView):
         return value
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return dlpack_view(value, stream)
     if hasattr(value, "__cuda_array_interface__"):
-        return cuda_interface_view(value, stream)
+        return cuda_interface_view(value, stream, oldest)
     return None
 
 
 cdef StridedMemoryView host_view(object value):
     """A view of what has the buffer protocol."""
+    refuse_mask(value)
     array = np.asarray(memoryview(value))
-    cdef StridedMemoryView made = host_interface_view(array)
+    cdef StridedMemoryView made = host_interface_view(array, 0)
     made.exporting_obj = value
     made._exported = array
     return made
 
 
-cdef StridedMemoryView host_interface_view(object value):
-    found = parse(getattr(value, "__array_interface__", None), f"{type(value).__name__}.__array_interface__")
+cdef StridedMemoryView host_interface_view(object value, int oldest):
+    refuse_mask(value)
+    name = f"{type(value).__name__}.__array_interface__"
+    found = parse(getattr(value, "__array_interface__", None), name, oldest)
+    check_reach(found.pointer, found.shape, found.strides, found.dtype.itemsize, name)
     cdef StridedMemoryView made = new_view(value, None, found.shape, found.strides)
     made._pointer, made.readonly = found.pointer, found.readonly
     made._dtype = found.dtype
@@ -375,10 +466,12 @@ cdef StridedMemoryView host_interface_view(object value):
     return made
 
 
-cdef StridedMemoryView cuda_interface_view(object value, Stream stream):
+cdef StridedMemoryView cuda_interface_view(object value, Stream stream, int oldest):
     # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may close the buffer meanwhile.
     lease = _exports.lease_on(value) if isinstance(value, (StridedMemoryView, Buffer)) else None
-    found = parse(getattr(value, "__cuda_array_interface__", None), f"{type(value).__name__}.__cuda_array_interface__")
+    name = f"{type(value).__name__}.__cuda_array_interface__"
+    found = parse(getattr(value, "__cuda_array_interface__", None), name, oldest)
+    check_reach(found.pointer, found.shape, found.strides, found.dtype.itemsize, name)
     cdef StridedMemoryView made = new_view(value, stream, found.shape, found.strides)
     made._exported = lease
     made._pointer, made.readonly = found.pointer, found.readonly
@@ -386,7 +479,7 @@ cdef StridedMemoryView cuda_interface_view(object value, Stream stream):
     made._code, made._bits = element_of(found.dtype)
     find_memory(made)
     if made._device_type == CPU:
-        raise BufferError(f"{type(value).__name__}.__cuda_array_interface__: CUDA knows no memory at {found.pointer:#x}")
+        raise BufferError(f"{name}: CUDA knows no memory at {found.pointer:#x}")
     if stream is not None and found.stream is not None and found.stream != stream.handle:
         stream.wait(Stream.from_handle(found.stream))
     return made
@@ -426,6 +519,7 @@ cdef StridedMemoryView located(StridedMemoryView view):
 cdef StridedMemoryView dlpack_view(object value, Stream stream):
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
         raise BufferError(f"{type(value).__name__} has no __dlpack__ and __dlpack_device__")
+    refuse_mask(value)
     device = value.__dlpack_device__()
     if not isinstance(device, tuple) or len(device) != 2:
         raise BufferError(f"{type(value).__name__}.__dlpack_device__ must return (type, id), not {device!r}")
@@ -440,9 +534,11 @@ cdef StridedMemoryView dlpack_view(object value, Stream stream):
     check_tensor(tensor)
     shape = tuple([tensor.shape[index] for index in range(tensor.ndim)])
     strides = None if tensor.strides == NULL else tuple([tensor.strides[index] for index in range(tensor.ndim)])
+    address = <uint64_t><size_t>tensor.data + <object>tensor.byte_offset
+    check_reach(address, shape, strides, tensor.dtype.bits // 8, "the DLPack tensor")
     cdef StridedMemoryView made = new_view(value, stream, shape, strides)
     made._imported = imported
-    made._pointer = <uint64_t><size_t>tensor.data + tensor.byte_offset
+    made._pointer = address % 2**64  # of an empty one that is anywhere
     made._code, made._bits = tensor.dtype.code, tensor.dtype.bits
     made._device_type = tensor.device.device_type
     made.device_id = tensor.device.device_id if made._device_type in (CUDA, CUDA_MANAGED) else -1
@@ -474,15 +570,17 @@ cdef int check_tensor(const DLTensor* tensor) except -1:
 
 cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly):
     if dtype is not None:
-        dtype = np.dtype(dtype)
+        dtype = as_element(dtype)
         if itemsize is not None and itemsize != dtype.itemsize:
             raise ValueError(f"itemsize {itemsize} is not that of {dtype}, {dtype.itemsize}")
         itemsize = dtype.itemsize
     if itemsize is None:
         raise ValueError("give dtype or itemsize")
+    if not is_int(itemsize):
+        raise TypeError(f"itemsize must be an int, not {type(itemsize).__name__}")
     # The checks are those of an interface that says the same.
     found = parse(
-        {"shape": shape, "typestr": f"|V{itemsize}", "version": 3, "data": (buffer.handle, is_readonly),
+        {"shape": shape, "typestr": f"|V{itemsize}", "version": 3, "data": (buffer._buffer.pointer(), is_readonly),
          "strides": None if strides is None else tuple([stride * itemsize for stride in strides])},
         "StridedMemoryView.from_buffer",
     )
@@ -493,6 +591,7 @@ cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, 
         last += (extent - 1) * stride
     if 0 not in found.shape and (last + 1) * itemsize > buffer.size:
         raise ValueError(f"shape {shape} with strides {strides} takes {(last + 1) * itemsize} bytes, more than {buffer} has")
+    check_reach(found.pointer, found.shape, found.strides, itemsize, "StridedMemoryView.from_buffer")
     cdef StridedMemoryView made = new_view(buffer, None, found.shape, found.strides)
     made._buffer = buffer
     made._pointer, made.readonly = found.pointer, is_readonly
@@ -500,6 +599,8 @@ cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, 
     made._code, made._bits = (OPAQUE, 8 * itemsize) if dtype is None else element_of(dtype)
     made._is_host = buffer.is_host_accessible
     made._device_type = CUDA if not made._is_host else CUDA_MANAGED if buffer.is_managed else CUDA_HOST
+    if not buffer.is_device_accessible:
+        made._device_type = CPU
     made.device_id = buffer.device_id
     return made
 

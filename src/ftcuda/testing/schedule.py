@@ -8,13 +8,18 @@ from dataclasses import dataclass, replace
 
 from ftcuda.testing import simulation
 from ftcuda.testing.settling import empty_caches
+from ftcuda.testing.stacks import all_stacks
 
 KINDS = ("random", "pct")
 SESSIONS = itertools.count()
 
 
 class DeadlockError(RuntimeError):
-    """No scheduled thread could go on. The message says where each of them, and each worker of the device, stood."""
+    """No scheduled thread could go on.
+
+    The message says where each of them, and each worker of the device, stood, and who held what it waited for; then
+    come the stacks of all threads at that moment.
+    """
 
 
 @dataclass(frozen=True)
@@ -67,20 +72,49 @@ class Schedule:
         empty_caches()
         simulation.schedule_begin(KINDS.index(self.kind), self.depth, self.seed % 2**64, threads)
 
-    def wait(self) -> None:
-        """Waits until all threads of the session have left it."""
-        ending = simulation.schedule_wait()
+    def wait(self, timeout: float = 60.0) -> None:
+        """Waits until all threads of the session have left it.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds.
+
+        Raises
+        ------
+        DeadlockError
+            None of them can go on.
+        TimeoutError
+            The time ran out; or the one whose turn it was did nothing for 20 s.
+
+        After either error the threads run freely.
+        """
+        ending = simulation.schedule_wait(timeout)
+        if ending == "finished":
+            return
+        try:  # they stand still meanwhile
+            where = f"{simulation.schedule_report()}\n{all_stacks()}"
+        finally:
+            simulation.schedule_abandon()
         if ending == "deadlock":
-            raise DeadlockError(f"{self}: nobody can go on:\n{simulation.schedule_report()}")
-        if ending == "stuck":
-            raise TimeoutError(
-                f"{self}: the thread whose turn it was did nothing for 20 s; perhaps it waits for another in a way "
-                f"that the schedule does not know:\n{simulation.schedule_report()}"
-            )
+            raise DeadlockError(f"{self}: nobody can go on:\n{where}")
+        if ending == "late":
+            raise TimeoutError(f"{self}: not all threads ended within {timeout} s:\n{where}")
+        raise TimeoutError(f"{self}: the thread whose turn it was did nothing for 20 s; {why_stuck()}:\n{where}")
 
     def __str__(self) -> str:
         text = self.kind if self.kind == "random" else f"{self.kind}:{self.depth}"
         return f"schedule {text}, seed {self.seed}"
+
+
+def why_stuck() -> str:
+    """Returns what a schedule that found nobody to go on to is most likely about."""
+    if simulation.has_schedule_points():
+        return "perhaps it waits for another in a way that the schedule does not know"
+    return (
+        "this build has no schedule points (-Dschedule_points=true), so that the schedule does not know of ftcuda's "
+        "own locks and exclusive sections: perhaps it waits for another at one of them"
+    )
 
 
 def last_trace() -> tuple[int, int]:
@@ -127,6 +161,8 @@ class Lock(Waitable):
 
     def _take(self) -> bool:
         free, self._held = not self._held, True
+        if free:
+            simulation.schedule_hold(self)  # so that a deadlock names the holder
         return free
 
     def acquire(self) -> bool:
@@ -139,6 +175,7 @@ class Lock(Waitable):
             if not self._held:
                 raise RuntimeError("release of a lock that nobody holds")
             self._held = False
+            simulation.schedule_let_go(self)
             self._changed()
 
     def __enter__(self) -> "Lock":

@@ -1,8 +1,11 @@
 """Looking into the simulated driver, and steering it. Needs FTCUDA_DRIVER=sim."""
 
 from libc.stdint cimport uint64_t
+from libcpp.atomic cimport atomic, memory_order_acquire, memory_order_release
 from libcpp.string cimport string
 
+import difflib
+import functools
 import os
 from contextlib import contextmanager
 
@@ -44,7 +47,7 @@ cdef extern from "../simdriver/control.hpp" nogil:
         size_t (*last_fault_text)(char* text, size_t capacity) noexcept
         void (*watch_races)(int on) noexcept nogil
         int (*schedule_begin)(int kind, unsigned depth, uint64_t seed, unsigned threads) noexcept nogil
-        int (*schedule_wait)() noexcept nogil
+        int (*schedule_wait)(uint64_t milliseconds) noexcept nogil
         size_t (*schedule_report)(char* text, size_t capacity) noexcept
         uint64_t (*schedule_steps)() noexcept
         uint64_t (*schedule_trace)() noexcept
@@ -54,27 +57,59 @@ cdef extern from "../simdriver/control.hpp" nogil:
         void (*schedule_point)(const char* where) noexcept nogil
         int (*schedule_park)(const void* key, const char* where) noexcept nogil
         void (*schedule_unpark)(const void* key) noexcept nogil
+        void (*schedule_hold)(const void* key) noexcept nogil
+        void (*schedule_let_go)(const void* key) noexcept nogil
+        void (*schedule_abandon)() noexcept nogil
+        void (*schedule_set_detachment)(void* (*detach)() noexcept nogil, void (*attach)(void*) noexcept nogil) noexcept nogil
 
-OBJECTS = ("context", "stream", "event", "module", "pool", "device_allocation", "pinned_allocation", "managed_allocation")
-ACTIONS = {"fail": 0, "hold": 1, "poison": 2}
+cdef extern from *:
+    """
+    #ifdef FTCUDA_SCHEDULE_POINTS
+    static constexpr bool built_with_schedule_points = true;
+    #else
+    static constexpr bool built_with_schedule_points = false;
+    #endif
 
-ctypedef const FtcudaSimControl* (*GetControl)() noexcept nogil
+    // For the scheduler: a thread that waits for its turn lets go of the interpreter, if it has it.
+    static void* detach_from_interpreter() { return PyThreadState_GetUnchecked() != nullptr ? PyEval_SaveThread() : nullptr; }
+    static void attach_to_interpreter(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
+    """
+    const bint built_with_schedule_points
+    void* detach_from_interpreter() noexcept nogil
+    void attach_to_interpreter(void* state) noexcept nogil
+
+OBJECTS = (
+    "context", "stream", "event", "module", "pool", "device_allocation", "pinned_allocation", "managed_allocation",
+    "registered_memory", "library",
+)
+ACTIONS = {"fail": 0, "hold": 1, "poison": 2, "hold after": 3}
+
+ctypedef const FtcudaSimControl* Control
+ctypedef Control (*GetControl)() noexcept nogil
+
+# Stored with release by whoever looks first; constant from then on.
+cdef atomic[Control] loaded
 
 
-cdef const FtcudaSimControl* control() except NULL:
+cdef Control control() except NULL:
     """The control surface of the loaded driver, loading it if this is its first use."""
     cdef string error
     cdef Library library
+    cdef Control found = loaded.load(memory_order_acquire)
+    if found != NULL:
+        return found
     info = driver_info()
     if not info.simulated:
         raise RuntimeError(f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda")
     library = Library.open(os.fsencode(info.path), error)
-    return (<GetControl>library.symbol("ftcuda_sim_control"))()
+    found = (<GetControl>library.symbol("ftcuda_sim_control"))()
+    loaded.store(found, memory_order_release)
+    return found
 
 
 def violations():
     """Returns what was done that correct programs never do, oldest first (256 at most are kept). Thread safety: shared."""
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     cdef char[512] text
     cdef uint64_t index
     texts = []
@@ -91,16 +126,17 @@ def clear_violations():
 
 def live():
     """Returns the number of live driver objects by kind. Thread safety: shared."""
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     return {name: sim.live(index) for index, name in enumerate(OBJECTS)}
 
 
 def live_bytes():
     """Returns the bytes of live memory by kind. Thread safety: shared."""
-    cdef const FtcudaSimControl* sim = control()
-    return {name: sim.live_bytes(index) for index, name in enumerate(OBJECTS) if name.endswith("_allocation")}
+    cdef Control sim = control()
+    return {name: sim.live_bytes(index) for index, name in enumerate(OBJECTS) if name.endswith(("_allocation", "_memory"))}
 
 
+@functools.cache
 def entries():
     """Returns the names of all driver functions. Thread safety: atomic."""
     cdef uint64_t index = 0
@@ -108,7 +144,7 @@ def entries():
     while control().entry(index) != NULL:
         names.append(control().entry(index).decode())
         index += 1
-    return names
+    return tuple(names)
 
 
 def calls(entry=None):
@@ -116,8 +152,19 @@ def calls(entry=None):
     cdef bytes name
     if entry is None:
         return control().calls(NULL)
-    name = entry.encode()
+    name = known(entry).encode()
     return control().calls(name)
+
+
+def known(entry):
+    """Returns the name of a driver function. Raises ValueError, with the names most like it, if there is none of that name."""
+    names = entries()
+    if entry in names:
+        return entry
+    like = difflib.get_close_matches(entry, names, cutoff=0.7)
+    raise ValueError(
+        f"the simulated driver has no entry {entry!r}{'; there is ' + ', '.join(like) if like else ''}: see simulation.entries()"
+    )
 
 
 def last_fault():
@@ -167,9 +214,9 @@ def release_clock():
 
 
 def add_fault(entry, nth, thread, action, value):
-    """Behind `ftcuda.testing.faults`."""
+    """Behind `ftcuda.testing.faults`, where what is impossible is refused."""
     cdef FtcudaSimFault fault
-    cdef bytes name = entry.encode()
+    cdef bytes name = known(entry).encode()
     fault.entry = name
     fault.nth = nth
     fault.thread = thread
@@ -179,7 +226,7 @@ def add_fault(entry, nth, thread, action, value):
 
 
 def release_fault(uint64_t number):
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     with nogil:
         sim.release_fault(number)
 
@@ -192,31 +239,45 @@ def fault_waiting(uint64_t number):
     return control().fault_waiting(number)
 
 
-ENDINGS = ("finished", "deadlock", "stuck")
+ENDINGS = ("finished", "deadlock", "stuck", "late")
+
+
+def has_schedule_points():
+    """Whether ftcuda was built with ``-Dschedule_points=true``: schedules switch inside its core then. Thread safety: atomic."""
+    return bool(built_with_schedule_points)
 
 
 def schedule_begin(int kind, unsigned depth, uint64_t seed, unsigned threads):
     """Behind `ftcuda.testing.Schedule`."""
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     cdef bint begun
     with nogil:
+        sim.schedule_set_detachment(detach_from_interpreter, attach_to_interpreter)
         begun = sim.schedule_begin(kind, depth, seed, threads)
     if not begun:
         raise RuntimeError("a scheduled session is under way: sessions do not nest")
 
 
-def schedule_wait():
-    cdef const FtcudaSimControl* sim = control()
+def schedule_wait(double timeout):
+    """Returns how the session ended. Unless it finished, its threads stand where they are until `schedule_abandon`."""
+    cdef Control sim = control()
+    cdef uint64_t milliseconds = <uint64_t>(min(max(timeout, 0.0), 1e9) * 1e3)
     cdef int ending
     with nogil:
-        ending = sim.schedule_wait()
+        ending = sim.schedule_wait(milliseconds)
     return ENDINGS[ending]
 
 
+def schedule_abandon():
+    cdef Control sim = control()
+    with nogil:
+        sim.schedule_abandon()
+
+
 def schedule_report():
-    cdef char[4096] text
-    control().schedule_report(text, sizeof(text))
-    return (<const char*>text).decode()
+    cdef bytearray text = bytearray(control().schedule_report(NULL, 0) + 1)
+    control().schedule_report(text, len(text))
+    return text.rstrip(b"\0").decode()
 
 
 def schedule_trace():
@@ -224,13 +285,13 @@ def schedule_trace():
 
 
 def schedule_enter(uint64_t index):
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     with nogil:
         sim.schedule_enter(index)
 
 
 def schedule_leave():
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     with nogil:
         sim.schedule_leave()
 
@@ -241,13 +302,13 @@ def schedule_is_on():
 
 
 def schedule_point():
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     with nogil:
         sim.schedule_point("test")
 
 
 def schedule_park(key):
-    cdef const FtcudaSimControl* sim = control()
+    cdef Control sim = control()
     cdef const void* address = <const void*>key
     with nogil:
         sim.schedule_park(address, "test waits")
@@ -255,10 +316,31 @@ def schedule_park(key):
 
 def schedule_unpark(key):
     """Lets those go who parked on `key`; nobody did on a real driver."""
-    cdef const FtcudaSimControl* sim
+    cdef Control sim
     cdef const void* address = <const void*>key
     if not driver_info().simulated:
         return
     sim = control()
     with nogil:
         sim.schedule_unpark(address)
+
+
+def schedule_hold(key):
+    """Says that this thread has what others park for, with `key`; nobody asks on a real driver."""
+    cdef Control sim
+    cdef const void* address = <const void*>key
+    if not driver_info().simulated:
+        return
+    sim = control()
+    with nogil:
+        sim.schedule_hold(address)
+
+
+def schedule_let_go(key):
+    cdef Control sim
+    cdef const void* address = <const void*>key
+    if not driver_info().simulated:
+        return
+    sim = control()
+    with nogil:
+        sim.schedule_let_go(address)

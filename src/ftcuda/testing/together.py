@@ -1,14 +1,15 @@
 """Running threads together."""
 
-import faulthandler
 import gc
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import contextmanager
 
 from ftcuda.testing import simulation
-from ftcuda.testing.schedule import Schedule, last_trace
+from ftcuda.testing.schedule import DeadlockError, Schedule, last_trace
+from ftcuda.testing.stacks import all_stacks
 
 
 def together[Result](
@@ -28,7 +29,7 @@ def together[Result](
     *arguments
         Passed on.
     timeout : float
-        Seconds after which the stacks of all threads are printed and the call fails.
+        Seconds in all, for all threads, after which the call fails.
     schedule : Schedule, optional
         Runs one thread at a time; by default as ``FTCUDA_SIM_SCHED`` and ``FTCUDA_SIM_SEED`` say, freely without them.
 
@@ -40,24 +41,33 @@ def together[Result](
     Raises
     ------
     BaseExceptionGroup
-        What the threads raised, all of it; `SystemExit` and the like too, and what a destructor could not raise. With a
-        schedule it has a note that names the schedule, its seed and its trace.
+        What the threads raised, all of it, each with a note that names the thread; `SystemExit` and the like too, and
+        what a destructor could not raise. With a schedule it has a note that names the schedule, its seed and its
+        trace.
     TimeoutError
-        Not all threads ended.
+        Not all threads ended in time. The message holds the stacks of all threads; what others had raised by then is
+        the cause. If a thread hangs inside a library without having detached from the interpreter, no stack can be
+        read: the process ends 5 s later, with the stacks on standard error. If there is a GIL, that thread has it, and
+        only what needs no interpreter can tell, as :func:`faulthandler.dump_traceback_later` does.
     DeadlockError
-        No scheduled thread could go on.
+        No scheduled thread could go on. The message says where all stood, and holds their stacks.
     """
+    deadline = time.monotonic() + timeout
     schedule = schedule or Schedule.from_environment()
     results = [None] * threads
     failures = []
-    start = Free(threads, timeout) if schedule is None else Scheduled(threads, schedule)
+    start = Free(threads, deadline) if schedule is None else Scheduled(threads, schedule)
 
     def run(index: int) -> None:
         try:
             with start.part(index):
                 results[index] = function(index, *arguments)
         except BaseException as failure:
+            failure.add_note(f"in thread together-{index}")
             failures.append(failure)
+
+    def group() -> BaseExceptionGroup:
+        return BaseExceptionGroup(f"{len(failures)} failures in {threads} threads", list(failures))
 
     workers = [
         threading.Thread(target=run, args=(index,), name=f"together-{index}", daemon=True) for index in range(threads)
@@ -65,19 +75,23 @@ def together[Result](
     with unraisable_as(failures), start.session():
         for worker in workers:
             worker.start()
-        start.wait()
-        for worker in workers:
-            worker.join(timeout)
-        stuck = [worker.name for worker in workers if worker.is_alive()]
-        if stuck:
-            faulthandler.dump_traceback(file=sys.__stderr__, all_threads=True)
-            raise TimeoutError(f"{', '.join(stuck)} did not end within {timeout} s; the stacks are on standard error")
+        try:
+            start.wait(timeout)
+            for worker in workers:
+                worker.join(max(deadline - time.monotonic(), 0))
+            stuck = [worker.name for worker in workers if worker.is_alive()]
+            if stuck:
+                raise TimeoutError(f"{', '.join(stuck)} did not end within {timeout} s:\n{all_stacks()}")
+        except (DeadlockError, TimeoutError) as hang:
+            if failures:
+                raise hang from group()
+            raise
     if failures:
-        group = BaseExceptionGroup(f"{len(failures)} failures in {threads} threads", failures)
+        raised = group()
         if schedule is not None:
             steps, trace = last_trace()
-            group.add_note(f"{schedule}, {steps} steps, trace {trace:#018x}")
-        raise group
+            raised.add_note(f"{schedule}, {steps} steps, trace {trace:#018x}")
+        raise raised
     return results
 
 
@@ -95,9 +109,9 @@ def unraisable_as(failures: list):
 class Free:
     """Threads that run as the system lets them, from one barrier."""
 
-    def __init__(self, threads: int, timeout: float) -> None:
+    def __init__(self, threads: int, deadline: float) -> None:
         self._barrier = threading.Barrier(threads)
-        self._timeout = timeout
+        self._deadline = deadline
 
     @contextmanager
     def session(self):
@@ -107,10 +121,10 @@ class Free:
     @contextmanager
     def part(self, index: int):
         """Around the part of thread `index`."""
-        self._barrier.wait(self._timeout)
+        self._barrier.wait(max(self._deadline - time.monotonic(), 0))
         yield
 
-    def wait(self) -> None:
+    def wait(self, timeout: float) -> None:
         """Waits for the end, as far as it can be known here."""
 
 
@@ -141,6 +155,6 @@ class Scheduled:
         finally:
             simulation.schedule_leave()
 
-    def wait(self) -> None:
+    def wait(self, timeout: float) -> None:
         """Waits until all threads have left the session."""
-        self._schedule.wait()
+        self._schedule.wait(timeout)

@@ -8,6 +8,7 @@ from core.launch cimport LaunchShape
 from core.lifetime cimport Ref
 from core.status cimport Status
 from core.stream cimport Stream
+from core.tensor_map cimport TensorMap, TensorMapState
 
 
 cdef extern from "_core/bound_launch.hpp" namespace "ftcuda::core" nogil:
@@ -17,6 +18,7 @@ cdef extern from "_core/bound_launch.hpp" namespace "ftcuda::core" nogil:
         Buffer* buffer
         bool foreign
         int device
+        Ref[TensorMap] map
 
     cppclass BoundArguments:
         BoundArguments(vector[size_t] offsets, size_t bytes) except +
@@ -26,9 +28,14 @@ cdef extern from "_core/bound_launch.hpp" namespace "ftcuda::core" nogil:
         bool any_foreign()
         bool is_foreign(size_t index)
 
+    cppclass BoundUse:
+        BoundUse()
+        Ref[BoundArguments] arguments
+        vector[Ref[TensorMapState]] maps
+
     cppclass BoundLaunch:
         BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref[BoundArguments] arguments) except +
         void set(size_t index, const void* source, size_t bytes, BoundArgument argument) except +
-        Status launch(Stream& stream, Ref[BoundArguments]& used) except +
+        Status launch(Stream& stream, BoundUse& used) except +
         Ref[BoundArguments] arguments() except +
         void release()

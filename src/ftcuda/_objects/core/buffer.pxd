@@ -3,6 +3,7 @@ from libcpp cimport bool
 
 from core.account cimport Account
 from core.device cimport Context
+from core.event cimport CUevent
 from core.lifetime cimport Ref
 from core.memory cimport MemoryResource
 from core.status cimport Status
@@ -10,19 +11,26 @@ from core.stream cimport Stream
 
 
 cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
+    cppclass Handout "ftcuda::core::Buffer::Handout":
+        Handout()
+        void* holder
+        CUevent event
+
     cppclass Buffer:
         @staticmethod
         Status allocate(MemoryResource& resource, size_t bytes, Stream* stream, Ref[Buffer]& buffer) except +
         @staticmethod
-        Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, bool held, void* lender) except +
+        Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, void* holder) except +
+        void* holder()
         uint64_t pointer()
         size_t size()
         Context& context()
-        Status close(Stream* stream) except +
+        Status close(Stream* stream, bool idle, Handout& handout) except +
         bool is_closed()
         void release_attached()
-        bool enter_view()
-        void leave_view()
+        bool enter()
+        void leave(Handout& handout)
+        void retain()
         Status charge_to(Account& account) except +
         Status order_before(Stream& consumer) except +
         bool announce_close()

@@ -1,6 +1,7 @@
 from libcpp cimport bool
 from libcpp.string cimport string
 
+from core.limit cimport Limit
 from core.status cimport Status
 
 
@@ -30,6 +31,8 @@ cdef extern from "_core/device.hpp" namespace "ftcuda::core" nogil:
         bool has_host_pools()
         bool has_managed_pools()
         bool has_tensor_maps()
+        void* object()
+        bool offer_object(void* object)
 
 
 cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
@@ -37,6 +40,7 @@ cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
         Device& device()
         Status usable()
         Status synchronize() except +
+        Status synchronize(const Limit& limit) except +
         Status trim_staging() except +
         Status memory_info(size_t& free, size_t& total) except +
         Status priority_range(int& least, int& greatest) except +

@@ -2,6 +2,7 @@ from libcpp cimport bool
 
 from core.device cimport Context
 from core.lifetime cimport Ref
+from core.limit cimport Limit
 from core.status cimport Status
 
 
@@ -25,5 +26,5 @@ cdef extern from "_core/event.hpp" namespace "ftcuda::core" nogil:
         void close()
         bool is_closed()
         void release()
-        Status synchronize()
+        Status synchronize(const Limit& limit)
         Status query(bool& done)

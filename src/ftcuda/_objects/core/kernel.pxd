@@ -40,6 +40,7 @@ cdef extern from "_core/kernel.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Status wrap(Context& context, CUfunction cu_function, Ref[Kernel]& kernel) except +
         const string& name()
+        CUfunction identity()
         bool has_layout()
         const ParameterLayout& layout()
         Status function(Context& context, CUfunction& cu_function)

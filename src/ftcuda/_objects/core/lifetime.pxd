@@ -1,4 +1,7 @@
 cdef extern from "_core/lifetime.hpp" namespace "ftcuda::core" nogil:
+    cppclass Shared:
+        pass
+
     cppclass Ref[Object]:
         Ref()
         @staticmethod

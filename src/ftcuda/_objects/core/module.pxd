@@ -16,7 +16,12 @@ cdef extern from "_core/module.hpp" namespace "ftcuda::core" nogil:
     cppclass Module:
         @staticmethod
         Ref[Module] make(string image, string signatures) except +
+        @staticmethod
+        bool takes_cubins(Context& context, bool& is_known)
+        @staticmethod
+        Status offer_cubin(Context& context, string cubin, bool& is_taken) except +
         const string& image()
+        const string& signatures()
         Status global_ "global"(Context& context, const char* name, unsigned long long& pointer, size_t& bytes,
                                 string& log) except +
         void release()

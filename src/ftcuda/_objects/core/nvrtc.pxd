@@ -5,17 +5,24 @@ from libcpp.vector cimport vector
 
 
 cdef extern from "_driver/nvrtc.hpp" namespace "ftcuda::driver" nogil:
+    enum class Output:
+        ptx
+        cubin
+        ltoir
+
     cppclass Compilation:
         string source
         string name
         vector[string] options
         vector[string] name_expressions
-        bool cubin
+        Output output
+        bool makes_header
         string problem
         string log
         string image
         string ptx
         vector[string] lowered_names
+        int header_status
 
     bool load_nvrtc(const vector[string]& paths, string& problem) except +
     bool nvrtc_loaded()

@@ -8,12 +8,15 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
         absent
         not_supported
         closed
-        in_use
         poisoned
         forked
         wrong_device
         not_found
         capturing
+        timed_out
+        interrupted
+        abandoned
+        other_task
 
     cppclass EntryDescription:
         const char* symbol

@@ -3,7 +3,8 @@ from libcpp cimport bool
 
 from core.device cimport Context
 from core.event cimport Event
-from core.lifetime cimport Ref
+from core.lifetime cimport Ref, Shared
+from core.limit cimport Limit
 from core.status cimport Status
 
 
@@ -21,6 +22,7 @@ cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
         Status create(Context& context, unsigned flags, int priority, Ref[Stream]& stream) except +
         @staticmethod
         Status wrap(CUstream cu_stream, Ref[Stream]& stream) except +
+        void keep_owner(void* owner) except +
         Context& context()
         CUstream cu_stream()
         unsigned flags()
@@ -31,13 +33,20 @@ cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
         bool is_closed()
         void retain()
         void release()
-        Status synchronize()
+        Status synchronize(const Limit& limit)
         Status query(bool& done)
         Status record(Event& event)
         Status wait(Event& event)
         Status wait(Stream& other)
-        Status begin_exclusive() except +
-        bool end_exclusive() except +
+        @staticmethod
+        void name_tasks_by(const void* (*name)() noexcept nogil)
+
+
+cdef extern from "_core/section.hpp" namespace "ftcuda::core" nogil:
+    cppclass Section:
+        Section(Stream& stream)
+        Status begin(const void* task, Ref[Shared] keeper) except +
+        bool end()
 
 
 cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:

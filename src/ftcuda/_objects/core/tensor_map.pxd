@@ -1,6 +1,8 @@
 from libc.stdint cimport uint32_t, uint64_t
 
+from core.buffer cimport Buffer
 from core.device cimport Context
+from core.kept cimport Guest
 from core.lifetime cimport Ref
 from core.status cimport Status
 
@@ -34,11 +36,23 @@ cdef extern from "_core/tensor_map.hpp" namespace "ftcuda::core" nogil:
         Corner upper
         uint32_t channels, pixels
 
+    cppclass MappedMemory:
+        MappedMemory()
+        Ref[Guest] tensor
+        Buffer* buffer
+
+    cppclass TensorMapState:
+        const void* bytes()
+        void* tensor()
+        Buffer* buffer()
+
     cppclass TensorMap:
         @staticmethod
-        Status tiled(Context& context, const Tensor& tensor, const Steps& box, Ref[TensorMap]& map) except +
+        Status tiled(Context& context, const Tensor& tensor, const Steps& box, MappedMemory memory, Ref[TensorMap]& map) except +
         @staticmethod
-        Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, Ref[TensorMap]& map) except +
-        Status at(Context& context, uint64_t address, Ref[TensorMap]& map) except +
-        const void* bytes()
+        Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
+                      Ref[TensorMap]& map) except +
+        Status replace_address(Context& context, uint64_t address, MappedMemory memory) except +
+        Ref[TensorMapState] take() except +
+        void retain()
         void release()

@@ -1,0 +1,26 @@
+from core.device cimport Context
+from core.event cimport CUevent
+from cpython.object cimport PyObject
+from libcpp.atomic cimport atomic
+
+from ftcuda._objects.kept cimport Loan
+from ftcuda._objects.stream cimport Stream
+
+ctypedef PyObject* Borrowed
+
+
+cdef class Deallocation(Loan):
+    """Memory of a resource that is written in Python."""
+
+    cdef object _resource           # constant, as the next three
+    cdef size_t _address
+    cdef size_t _size
+    cdef Stream _stream
+    # The stream of the first close(stream), with a reference of its own; null until then. Set by who is inside the buffer, and
+    # read when nobody is any more.
+    cdef atomic[Borrowed] _named
+
+    @staticmethod
+    cdef Deallocation of(object resource, size_t address, size_t size, Stream stream)
+    cdef int name(self, Stream stream) except -1
+    cdef int give_back(self, Context* context, CUevent event) except -1

@@ -1,0 +1,70 @@
+"""Calls of `deallocate` of memory resources that are written in Python."""
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+
+cimport core.kept as core
+cimport core.stream as streams
+from core.device cimport Context
+from core.event cimport CUevent
+from core.status cimport Status
+from ftcuda._objects.kept cimport Loan, keep_until
+from ftcuda._objects.stream cimport Stream
+
+from ftcuda._objects.kept import run_contained
+from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+
+cdef extern from "Python.h":
+    void Py_XDECREF(PyObject* object)
+    int Py_IsFinalizing() nogil
+
+
+cdef class Deallocation(Loan):
+    def __dealloc__(self):
+        Py_XDECREF(self._named.load())
+
+    @staticmethod
+    cdef Deallocation of(object resource, size_t address, size_t size, Stream stream):
+        cdef Deallocation made = Deallocation.__new__(Deallocation)
+        made._resource = resource
+        made._address = address
+        made._size = size
+        made._stream = stream
+        return made
+
+    cdef int name(self, Stream stream) except -1:
+        """Notes the stream that `close` was given, unless another thread was first. By who is inside the buffer."""
+        cdef PyObject* none = NULL
+        if self._named.compare_exchange_strong(none, <PyObject*>stream):
+            Py_INCREF(stream)
+        return 0
+
+    cdef int give_back(self, Context* context, CUevent event) except -1:
+        cdef Stream stream = self._stream
+        if self._named.load() != NULL:
+            stream = <Stream><object>self._named.load()
+        if stream.is_closed:  # what is allowed to a stream of ours that buffers still use, others cannot ask of it
+            stream = LEGACY_DEFAULT_STREAM
+        if event != NULL and not (is_ordered(self._resource) and order_after(stream, context, event)):
+            return keep_until(context, event, self)
+        if Py_IsFinalizing():
+            return 0  # the resource's module may be empty by now
+        run_contained(self._resource.deallocate, self._address, self._size, stream=stream)
+        return 0
+
+
+cdef bint is_ordered(object resource):
+    """Whether a resource says that it frees in the order of the stream it is given."""
+    try:
+        return bool(resource.is_stream_ordered)
+    except (AttributeError, NotImplementedError):
+        return False
+
+
+cdef bint order_after(Stream stream, Context* context, CUevent event) except -1:
+    """Whether `stream` could be made to wait for the event, which it may refuse, for instance while it is captured."""
+    cdef streams.Stream* target = stream.on(context)
+    cdef Status status
+    with nogil:
+        status = core.order_after(target[0], context[0], event)
+    return status.ok()

@@ -1,0 +1,52 @@
+"""What objects say that are asked to go to another process and cannot: all that are handles of the driver or of memory."""
+
+from ftcuda._objects.accounting import (
+    AccountingMemoryResource,
+    LimitingMemoryResource,
+    StatisticsMemoryResource,
+    TrackingMemoryResource,
+    WrappedMemoryResource,
+)
+from ftcuda._objects.bound_launch import BoundLaunch
+from ftcuda._objects.buffer import Buffer
+from ftcuda._objects.event import Event
+from ftcuda._objects.hooks import Hook
+from ftcuda._objects.host_device import HostDeviceBuffer
+from ftcuda._objects.kernel import Kernel, KernelAttributes, KernelOccupancy
+from ftcuda._objects.memory import (
+    CachingMemoryResource,
+    DeviceMemoryResource,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    MemoryPoolAttributes,
+    MemoryResource,
+    PinnedMemoryResource,
+    SynchronousMemoryResource,
+)
+from ftcuda._objects.stream import ExclusiveSection, Stream
+from ftcuda._objects.tensor_map import TensorMapDescriptor
+from ftcuda._objects.view import StridedMemoryView
+
+cdef extern from "process_bound.hpp" namespace "ftcuda::objects":
+    int refuse_to_pickle(object type, str advice) except -1
+
+ELSEWHERE = {
+    "send what it holds, as an array": (Buffer, HostDeviceBuffer, StridedMemoryView),
+    "make one there": (
+        MemoryResource, AccountingMemoryResource, CachingMemoryResource, DeviceMemoryResource, LegacyPinnedMemoryResource,
+        LimitingMemoryResource, ManagedMemoryResource, PinnedMemoryResource, StatisticsMemoryResource, SynchronousMemoryResource,
+        TrackingMemoryResource, WrappedMemoryResource,
+    ),
+    "make one there, with Device.create_stream()": (Stream,),
+    "make one there, with Device.create_event()": (Event,),
+    "send its ObjectCode, and get the kernel of that there": (Kernel,),
+    "send the kernel's ObjectCode, and bind its kernel there": (BoundLaunch,),
+    "make one there, of a tensor of that process": (TensorMapDescriptor,),
+    "ask for what it tells, and send the answers": (KernelAttributes, KernelOccupancy, MemoryPoolAttributes),
+    "register the function there": (Hook,),
+    "enter one there, of a stream of that process": (ExclusiveSection,),
+}
+
+for advice, kinds in ELSEWHERE.items():
+    for kind in kinds:
+        refuse_to_pickle(kind, advice)

@@ -1,0 +1,4 @@
+from core.limit cimport Limit
+
+
+cdef Limit limit_of(object timeout) except *
