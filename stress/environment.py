@@ -1,5 +1,6 @@
 """What hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
+import pickle
 from contextlib import suppress
 
 import numpy as np
@@ -11,6 +12,10 @@ __device__ int variable = 1;
 extern "C" __global__ void increment(int* counter) { atomicAdd(counter, 1); }
 extern "C" __global__ void tally(int* counts, const int* zero, int value) { atomicAdd(&counts[value + *zero], 1); }
 extern "C" __global__ void append(int* log, int value) { log[0] += 1; log[log[0]] = value; }
+extern "C" __global__ void late(volatile int* place, int value, int turns) {
+    for (int turn = 0; turn < turns; ++turn) if (*place == -1) return;
+    *place = value;
+}
 extern "C" __global__ void triple(int* out, int a, long long b, float c) { if (a == b && b == c) atomicAdd(out, 1); }
 """
 
@@ -26,6 +31,7 @@ class Environment:
         self.increment = self.kernel = self.code.get_kernel("increment")
         self.tally = self.code.get_kernel("tally")
         self.append = self.code.get_kernel("append")
+        self.late = self.code.get_kernel("late")
         self.triple = self.code.get_kernel("triple")
         self.one = ftcuda.LaunchConfig(grid=1, block=1)
         self.immortal = ftcuda.LaunchConfig(grid=1, block=2)
@@ -58,6 +64,10 @@ class Environment:
         load = ftcuda.ObjectCode.from_ptx if self.is_simulated else ftcuda.ObjectCode.from_cubin
         return load(self._image)
 
+    def sent(self, thing):
+        """Returns it as another process would get it."""
+        return pickle.loads(pickle.dumps(thing))
+
     def own_pool(self):
         """Returns a resource that owns its pool, where there are pools."""
         if self.device.features.memory_pools:
@@ -69,15 +79,19 @@ class Environment:
         return resource.attributes.used_mem_current if resource.is_stream_ordered else None
 
     def close_exported(self, view):
-        """Closes the buffer behind a view, unless it is exported or shared by all."""
+        """Closes the buffer behind a view, unless it is shared by all."""
         if view.exporting_obj is not self.counter:
-            with suppress(BufferError):
-                view.exporting_obj.close()
+            view.exporting_obj.close()
 
     def inside(self, manager):
         """Enters and leaves a context manager."""
         with manager:
             pass
+
+    def in_time(self, sync):
+        """Waits for no time at all."""
+        with suppress(TimeoutError):
+            sync(timeout=0)
 
     def look(self, buffer):
         """Takes a view of host-accessible memory and lets it go."""

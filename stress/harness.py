@@ -1,20 +1,27 @@
 """Running hazards: rounds by seed, each checked, each repeatable."""
 
+import faulthandler
 import importlib
 import importlib.util
 import pkgutil
+import sys
 import time
+import traceback
 from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from ftcuda.testing import Schedule, together
+from ftcuda.testing import DeadlockError, Schedule, together
 from ftcuda.testing.schedule import last_trace
 from stress import hazards
 from stress.environment import Environment
 from stress.hazard import Hazard, ProcessHazard
+
+GRACE = 10.0  # seconds after a round's timeout until the process ends by force
 
 
 @dataclass
@@ -30,6 +37,7 @@ class Result:
     interleavings: int = 0  # different ones, by their traces; 0 if nothing was scheduled
     skipped: str = ""
     failure: str = ""
+    hung: bool = False  # threads of it may be stuck for ever
 
 
 def names() -> list[str]:
@@ -59,8 +67,9 @@ def find(name: str) -> type[Hazard]:
 class Runner:
     """Runs rounds of hazards and keeps their results."""
 
-    def __init__(self, env: Environment, threads: int, schedule: Schedule | None, again: str) -> None:
-        self._env, self._threads, self._schedule, self._again = env, threads, schedule, again
+    def __init__(self, env: Environment, threads: int, schedule: Schedule | None, timeout: float) -> None:
+        self._env, self._threads, self._schedule = env, threads, schedule
+        self.timeout = timeout
         self._hazards: dict[str, Hazard] = {}
         self._traces: dict[str, set[int]] = {}
         self.results: dict[str, Result] = {}
@@ -68,6 +77,7 @@ class Runner:
     def prepare(self, name: str) -> bool:
         """Makes a hazard ready. False if it cannot run here; its result then says why."""
         hazard = find(name)(self._env)
+        hazard.timeout = self.timeout
         result = self.results[name] = Result(name)
         if hazard.simulated_only and not self._env.is_simulated:
             result.skipped = f"needs the simulated driver: {hazard.simulated_only}"
@@ -93,17 +103,25 @@ class Runner:
         hazard, result = self._hazards[name], self.results[name]
         threads = max(self._threads, hazard.threads)
         begin = time.monotonic()
-        try:
+
+        def once() -> list[int]:
             state = hazard.round(seed, np.random.default_rng(seed))
             counts = together(
                 threads,
                 lambda index: hazard.act(state, index, np.random.default_rng([seed, index])),
+                timeout=self.timeout,
                 schedule=self._schedule and self._schedule.with_seed(seed),
             )
             hazard.check(state)
             self._check_violations()
+            return counts
+
+        try:
+            with last_resort(self.timeout + GRACE):
+                counts = under_name(f"hazard {name}, seed {seed}", once)
         except Exception as failure:
-            result.failure = f"{describe(failure)}\nrepeat with: {self._again} --hazard {name} --seed {seed} --seeds 1"
+            result.failure = f"{''.join(traceback.format_exception(failure))}{self._how_to_repeat(hazard, name, seed)}"
+            result.hung = isinstance(failure, (TimeoutError, DeadlockError))
             return False
         finally:
             result.seconds += time.monotonic() - begin
@@ -115,6 +133,23 @@ class Runner:
         if coverage := hazard.coverage():
             result.covered, result.cases = coverage
         return True
+
+    def _how_to_repeat(self, hazard: Hazard, name: str, seed: int) -> str:
+        """Returns the command that repeats a round; of one that ran freely, that nothing does, and what may find it."""
+        driver = "sim" if self._env.is_simulated else "cuda"
+        again = f"python -m stress --driver {driver} --threads {self._threads}"
+        which = f"--hazard {name} --seed {seed}"
+        if self._schedule:
+            schedule = self._schedule.kind if self._schedule.kind == "random" else f"pct:{self._schedule.depth}"
+            return f"repeat with: {again} --sched {schedule} {which} --seeds 1"
+        said = (
+            "its threads ran freely, so that nothing repeats it for certain: the seed repeats what they did, not when\n"
+            f"most likely to find it again: {again} {which} --seeds 1000"
+        )
+        if driver == "sim" and not hazard.unscheduled:
+            points = "" if has_points() else ", in a build with -Dschedule_points=true"
+            said += f"\nor, repeatable once found: {again} --sched pct:10 {which} --seeds 2000{points}"
+        return said
 
     def _check_violations(self) -> None:
         if not self._env.is_simulated:
@@ -137,10 +172,28 @@ class Runner:
             advance(self.results[name])
 
 
-def describe(failure: BaseException, indent: str = "") -> str:
-    """Returns a failure, what it is made of, and its notes, one a line."""
-    lines = [f"{indent}{type(failure).__name__}: {failure}"]
-    lines += [f"{indent}  ({note})" for note in getattr(failure, "__notes__", ())]
-    for inner in getattr(failure, "exceptions", ()):
-        lines.append(describe(inner, indent + "  "))
-    return "\n".join(lines)
+def has_points() -> bool:
+    """Whether schedules switch inside ftcuda's core too, at its atomics and locks."""
+    from ftcuda.testing import simulation
+
+    return simulation.has_schedule_points()
+
+
+@contextmanager
+def last_resort(seconds: float):
+    """Ends the process with status 1 and all stacks on standard error, if the block does not end in time.
+
+    Needs nobody to run Python: not even a thread that hangs with the GIL keeps it from that.
+    """
+    faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def under_name(name: str, call: Callable):
+    """Returns `call()`, made in a frame of that file name: so what ends the process shows it among its stacks."""
+    names: dict[str, Any] = {"call": call}
+    exec(compile("result = call()", f"<{name}>", "exec"), names)
+    return names["result"]

@@ -1,8 +1,10 @@
 """What a hazard is."""
 
 import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 
 from ftcuda import ClosedError
 from stress.environment import Environment
@@ -12,12 +14,15 @@ class Hazard:
     """One thing that may go wrong between threads.
 
     A hazard is a class in a file of its own, made once for a run. A round has a seed, from which all its randomness
-    comes: `round` makes its state, `act` is what each thread does to it, `check` raises if it went wrong.
+    comes: `round` makes its state, `act` is what each thread does to it, `check` raises if it went wrong. `oracle` says
+    by which answers they know.
     """
 
+    oracle = ""
     threads = 0  # that it wants at least; 0: whatever the run has
     simulated_only = ""  # why it needs the simulated driver
     unscheduled = ""  # why it cannot run one thread at a time
+    timeout = 30.0  # seconds for all of a round; set by the run
 
     def __init__(self, env: Environment) -> None:
         self.env = env
@@ -53,20 +58,44 @@ class ProcessHazard(Hazard):
 
     unscheduled = "it runs in processes of its own"
     program = ""
+    silent = False  # whether it must say nothing
     processes = 2  # threads of the harness that run one at a time
 
     def act(self, state, index, random):
         if index >= self.processes:
             return 0
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path[1:])}
-        head = f"THREADS = 8\nSEED = {int(random.integers(2**31))}\n"
-        result = subprocess.run(
+        limit = 0.7 * self.timeout  # the harness's own time runs out later
+        head = (
+            f"THREADS = 8\nSEED = {int(random.integers(2**31))}\n"
+            f"import faulthandler; faulthandler.dump_traceback_later({limit}, exit=True)\n"
+        )
+        with subprocess.Popen(
             [sys.executable, "-X", "faulthandler", "-W", "error", "-c", head + self.program],
-            capture_output=True, text=True, timeout=120, env=environment,
-        )  # fmt: skip
-        if result.returncode != 0:
-            raise AssertionError(f"exit {result.returncode}\n{result.stdout}{result.stderr}")
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment, start_new_session=True,
+        ) as process:  # fmt: skip
+            try:
+                said, _ = process.communicate(timeout=limit + 0.1 * self.timeout)
+            except subprocess.TimeoutExpired:  # it could not even say where it hangs, or what it started still runs
+                end_with_children(process)
+                said, _ = process.communicate()
+                raise AssertionError(
+                    f"the process, or one that it started, did not end within {limit:g} s\n{said}"
+                ) from None
+        if process.returncode != 0:
+            raise AssertionError(f"exit {process.returncode}\n{said}")
+        if self.silent and said:
+            raise AssertionError(f"it said: {said}")
         return 1
+
+
+def end_with_children(process: subprocess.Popen) -> None:
+    """Ends a process that leads a session, and what it started, if there are sessions here."""
+    if hasattr(os, "killpg"):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
 
 
 def unless_closed(call) -> bool:

@@ -18,14 +18,14 @@ def traces(options: argparse.Namespace) -> int:
     from stress.environment import Environment
     from stress.harness import Runner
 
-    again = f"python -m stress --driver sim --threads {options.threads} --sched {options.sched}"
-    runner = Runner(Environment(), options.threads, Schedule.parse(options.sched), again)
+    runner = Runner(Environment(), options.threads, Schedule.parse(options.sched), options.timeout)
     for name in options.hazard or ("launches", "close", "exclusive", "shared_buffer"):
         if not runner.prepare(name):
             raise SystemExit(f"{name} cannot run: {runner.results[name].skipped}")
         for seed in range(1, options.seeds + 1):
             if not runner.round(name, seed):
-                raise SystemExit(runner.results[name].failure)
+                print(runner.results[name].failure, file=sys.stderr, flush=True)
+                os._exit(1)  # its threads may be stuck
             print(name, seed, *last_trace())
     return 0
 
@@ -36,6 +36,7 @@ def main() -> int:
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--seeds", type=int, default=50)
     parser.add_argument("--hazard", action="append")
+    parser.add_argument("--timeout", type=float, default=30.0, help="seconds for one round")
     parser.add_argument("--traces", action="store_true", help="run once and print the traces")
     options = parser.parse_args()
     if options.traces:

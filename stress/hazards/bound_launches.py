@@ -13,6 +13,7 @@ VALUES = 12
 class BoundLaunches(Hazard):
     """A launch after a `set` has the new value, one before it the old; none is lost, none reads what is freed."""
 
+    oracle = "how often each value was counted, against the launches that began after it was set or ended before"
     threads = 3
 
     def round(self, seed, random):

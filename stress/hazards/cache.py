@@ -13,6 +13,8 @@ SIZES = (64, 512, 700, 4096, 5000)
 class SharedCache(Hazard):
     """What is written to a buffer arrives, though its memory is freed and given out again while the copy waits."""
 
+    oracle = "what is read back from each buffer; the figures of the caches when all was freed"
+
     def round(self, seed, random):
         stream = self.env.device.create_stream()
         return SimpleNamespace(

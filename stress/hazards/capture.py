@@ -4,6 +4,8 @@ import ctypes
 from contextlib import contextmanager
 from types import SimpleNamespace
 
+import numpy as np
+
 import ftcuda
 from stress.hazard import Hazard
 
@@ -13,6 +15,7 @@ GLOBAL = 0  # CUstreamCaptureMode: the mode that minds the calls of all threads
 class HousekeepingDuringCapture(Hazard):
     """What others allocate, free or destroy does not end the capture of this thread."""
 
+    oracle = "how the driver answers the end of the capture; what the other thread's work wrote when its event is done"
     threads = 2
 
     def __init__(self, env):
@@ -41,15 +44,25 @@ class HousekeepingDuringCapture(Hazard):
                 for _ in range(5):
                     self.env.counter.fill(1, stream=state.stream)
             return 5
-        for _ in range(4):
+        word = self.env.pinned.allocate(64)
+        for value in range(4):
             buffer = device.allocate(64, stream=other)
+            buffer.fill(value, stream=other)
+            buffer.copy_to(word, stream=other)
             event = other.record()
-            buffer.fill(1, stream=other)
-            _ = event.is_done, other.is_done
+            if event.is_done or other.is_done:
+                self.expect(word, value)
+            event.sync()
+            self.expect(word, value)
             buffer.close()
             event.close()
             device.create_stream().close()
-        return 28
+        return 36
+
+    def expect(self, word, value):
+        seen = set(np.frombuffer(word, np.uint8).tolist())
+        if seen != {value}:
+            raise AssertionError(f"the work before an event that is done wrote {value}, and {seen} is there")
 
     def check(self, state):
         state.other.sync()

@@ -12,6 +12,7 @@ class ManyClosers(Hazard):
     Buffers are closed in one thread's stream or another's, each of which goes when all is closed.
     """
 
+    oracle = "every object says that it is closed; live handles, on the simulated driver"
     KINDS = ("stream", "pool", "device_allocation")
 
     def round(self, seed, random):

@@ -9,8 +9,12 @@ from stress.hazard import Hazard
 class CompileOnce(Hazard):
     """Code is loaded on the device once, by one thread, while the others wait for it."""
 
+    oracle = "one function for all threads; what the launches counted; the loads, on the simulated driver"
+
     def round(self, seed, random):
-        return SimpleNamespace(code=self.env.new_code(), handles=[], before=self.loads())
+        counter = self.env.plain.allocate(4)
+        counter.fill(0, stream=self.env.stream)
+        return SimpleNamespace(code=self.env.new_code(), handles=[], before=self.loads(), counter=counter)
 
     def loads(self):
         if not self.env.is_simulated:
@@ -21,7 +25,7 @@ class CompileOnce(Hazard):
 
     def act(self, state, index, random):
         kernel = state.code.get_kernel("increment")
-        launch(self.env.stream, self.env.one, kernel, self.env.counter)
+        launch(self.env.stream, self.env.one, kernel, state.counter)
         state.handles.append(kernel.handle)
         return 2
 
@@ -31,5 +35,8 @@ class CompileOnce(Hazard):
         loads = self.loads() - state.before
         if self.env.is_simulated and loads != 1:
             raise AssertionError(f"loaded {loads} times")
+        if (counted := self.env.read_int(state.counter, self.env.stream)) != len(state.handles):
+            raise AssertionError(f"{len(state.handles)} launches, {counted} counted")
+        state.counter.close()
         del state.code
         self.env.device.sync()  # the module goes now

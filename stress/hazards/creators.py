@@ -11,6 +11,7 @@ from stress.hazard import Hazard
 class CreatorsThatExit(Hazard):
     """What a thread made works, and is destroyed, after the thread is gone."""
 
+    oracle = "what a launch wrote, in a stream and a buffer whose maker is gone"
     unscheduled = "it starts threads of its own"
 
     def round(self, seed, random):

@@ -11,6 +11,7 @@ from stress.hazard import Hazard
 class ExclusiveSections(Hazard):
     """Each thread stores three numbers in a row; nobody's may come in between, not even without a section."""
 
+    oracle = "the order in which the numbers arrived, and how many"
     STEPS = 3
 
     def round(self, seed, random):

@@ -6,6 +6,8 @@ from stress.hazard import ProcessHazard
 class ExitWithDaemons(ProcessHazard):
     """The process ends with status 0: it neither hangs nor crashes."""
 
+    oracle = "the exit status, and that nothing is said on standard error"
+    silent = True
     program = """
 import random, threading
 import ftcuda

@@ -6,6 +6,7 @@ from stress.hazard import ProcessHazard
 class ForkAfterUse(ProcessHazard):
     """The child gets an error from every call and can exit; the parent goes on."""
 
+    oracle = "the child's answers and exit status; the parent's exit status"
     program = """
 import os, signal, threading, warnings
 import ftcuda

@@ -9,6 +9,8 @@ from stress.hazard import Hazard
 class CountedLaunches(Hazard):
     """No launch is lost or done twice, and each sees its own arguments: `triple` counts those whose three agree."""
 
+    oracle = "how many launches were counted, each with arguments that agree"
+
     def round(self, seed, random):
         stream = self.env.device.create_stream()
         counter = self.env.device.allocate(4, stream=stream)

@@ -10,6 +10,8 @@ from stress.hazard import Hazard
 class OrderedStreams(Hazard):
     """What one stream wrote before another waited for it, the other reads: each wait is for its own record."""
 
+    oracle = "what the reading stream read"
+
     def round(self, seed, random):
         return SimpleNamespace(made=[])
 

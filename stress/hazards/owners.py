@@ -1,5 +1,6 @@
 """Callbacks: the finalisers of owners, which run when a buffer lets its owner go, close other objects."""
 
+import gc
 from types import SimpleNamespace
 
 from ftcuda import Buffer
@@ -9,10 +10,11 @@ from stress.hazard import Hazard, unless_closed
 class Owner:
     """Holds foreign memory; closes another object when it is let go."""
 
-    def __init__(self, memory, other):
-        self.memory, self.other = memory, other
+    def __init__(self, memory, other, gone):
+        self.memory, self.other, self.gone = memory, other, gone
 
     def __del__(self):
+        self.gone.append(True)
         self.other.close()
         self.memory.close()
 
@@ -20,12 +22,15 @@ class Owner:
 class OwnersThatClose(Hazard):
     """A callback may close anything, also what other threads use at the moment: no lock of ours is held around it."""
 
+    oracle = "the owner is let go of once, and what its finaliser closes is closed"
+
     def round(self, seed, random):
         device = self.env.device
         stream, event = device.create_stream(), device.create_event()
         memory = device.allocate(64, stream=self.env.stream)
-        buffer = Buffer.from_handle(memory.handle, 64, owner=Owner(memory, stream if seed % 2 else event))
-        return SimpleNamespace(stream=stream, event=event, holders=[buffer])
+        gone, other = [], stream if seed % 2 else event
+        buffer = Buffer.from_handle(memory.handle, 64, owner=Owner(memory, other, gone))
+        return SimpleNamespace(stream=stream, event=event, holders=[buffer], memory=memory, other=other, gone=gone)
 
     def act(self, state, index, random):
         if index == 0:
@@ -38,5 +43,12 @@ class OwnersThatClose(Hazard):
         return 15
 
     def check(self, state):
+        gc.collect()  # the owner is this thread's: its last reference may wait for it
+        self.env.device.sync()
+        if state.gone != [True] or not state.other.is_closed or not state.memory.is_closed:
+            raise AssertionError(
+                f"the owner was let go of {len(state.gone)} times; "
+                f"closed: {state.other.is_closed}, {state.memory.is_closed}"
+            )
         state.stream.close()
         state.event.close()

@@ -7,9 +7,17 @@ from stress.hazard import Hazard
 from stress.promise import read
 
 
+def stays_open(it):
+    """Whether close() does not close it: a default stream, or a resource in Python, which has nothing to close."""
+    if isinstance(it, ftcuda.ExternalMemoryResource):
+        return True
+    return isinstance(it, ftcuda.Stream) and it in (ftcuda.LEGACY_DEFAULT_STREAM, ftcuda.PER_THREAD_DEFAULT_STREAM)
+
+
 class Pairs(Hazard):
     """Each racing call completes; beside a close it may say that the object is closed. Nothing else happens."""
 
+    oracle = "what each call raises, against the promise table; what was closed says so"
     threads = 2
 
     def __init__(self, env):
@@ -23,6 +31,7 @@ class Pairs(Hazard):
         maker, first, second = self._pairs[number]
         names = {"env": self.env, "ftcuda": ftcuda, "launch": ftcuda.launch}
         names["it"] = eval(maker, names)
+        self.env.stream.sync()  # memory of a stream is there in its order, and calls in other streams are tried too
         allowed = (*first.may_raise, *second.may_raise)
         if first.closes or second.closes:
             allowed += (ftcuda.ClosedError,)
@@ -52,6 +61,8 @@ class Pairs(Hazard):
         it = state.names["it"]
         if hasattr(it, "close"):
             it.close()
+            if hasattr(it, "is_closed") and not it.is_closed and not stays_open(it):
+                raise AssertionError(f"{state.title}: closed, and open")
 
     def coverage(self):
         return len(self._tried), len(self._pairs)

@@ -6,14 +6,14 @@ from stress.hazard import ProcessHazard
 class PoisonedUnderLoad(ProcessHazard):
     """Some thread is told of the fault, then all are told that the context is poisoned; nothing hangs or crashes."""
 
+    oracle = "what every thread is told in the end, and each failure until then"
     program = """
 import ftcuda
 from ftcuda import *
 from ftcuda.testing import together
 device = Device(0)
 stream = device.create_stream()
-target = "ptx" if ftcuda.driver_info().simulated else "cubin"
-code = Program('extern "C" __global__ void k(int* p) { *(volatile int*)64 = 1; }', "c++").compile(target)
+code = Program('extern "C" __global__ void k(int* p) { *(volatile int*)64 = 1; }', "c++").compile()
 kernel = code.get_kernel("k")
 def work(index):
     mine = None

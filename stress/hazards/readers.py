@@ -10,6 +10,7 @@ from stress.hazard import Hazard, unless_closed
 class ReadersAndAFree(Hazard):
     """Whoever managed to submit a read before the close reads the buffer's contents, not another's."""
 
+    oracle = "what each reader read that was not refused"
     threads = 3
 
     def round(self, seed, random):

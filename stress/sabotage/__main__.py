@@ -176,22 +176,28 @@ def quick_killers(mutants: Iterable[dict]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stress.sabotage", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutants")
+    parser.add_argument("--share", type=int, nargs=2, metavar=("NUMBER", "SHARES"), help="only one of so many shares")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "sabotage", help="where to build")
     parser.add_argument("--json", type=Path, help="where to write the outcomes")
     options = parser.parse_args()
-    console = Console(width=None if sys.stdout.isatty() else 140)
+    console = Console(width=None if sys.stdout.isatty() else 140, markup=False, emoji=False)
     mutants = tomllib.loads(MUTANTS.read_text())
     if unknown := set(options.names) - set(mutants):
         print(f"no mutant {', '.join(sorted(unknown))}", file=sys.stderr)
         return 2
+    wanted = options.names or list(mutants)
+    if options.share:
+        number, shares = options.share
+        wanted = wanted[number % shares :: shares]
+        print(f"share {number % shares} of {shares}: {len(wanted)} of {len(mutants)} mutants", flush=True)
     workshop = Workshop(options.folder.resolve())
     outcomes = []
-    for killer in quick_killers(mutants[name] for name in options.names or mutants):
+    for killer in quick_killers(mutants[name] for name in wanted):
         workshop.build(killer)
         if workshop.notices(killer):
             print(f"'{killer}' fails without any mutant: what it noticed would mean nothing", file=sys.stderr)
             return 2
-    for name in options.names or mutants:
+    for name in wanted:
         outcomes.append(try_mutant(workshop, name, mutants[name]))
         console.print(f"{name}: {outcomes[-1].verdict} ({outcomes[-1].seconds:.0f} s)", highlight=False)
     table = Table("mutant", "removes", "noticed by", "seconds")
