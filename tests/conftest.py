@@ -1,5 +1,6 @@
 """Fixtures for all tests. They run on the simulated driver (FTCUDA_DRIVER=sim) or on a GPU, unchanged."""
 
+import gc
 import os
 import re
 import subprocess
@@ -27,27 +28,42 @@ def pytest_report_header():
     return f"ftcuda: GIL {gil}, driver {info.version} ({name}), NVRTC {nvrtc}"
 
 
+def pytest_collection_finish():
+    gc.collect()
+    gc.freeze()  # what is imported by now stays: looking at it after each test takes longer than most tests
+
+
 def live_handles():
     from ftcuda.testing import simulation
 
     return {name: count for name, count in simulation.live().items() if name != "context"}
 
 
+class Left:
+    """The handles that the last test left, and its file: the next one of the same file begins with them."""
+
+    path = None
+    handles: dict[str, int] = {}  # noqa: RUF012
+
+
 @pytest.fixture(autouse=True)
-def nothing_left_behind(code):
+def nothing_left_behind(code, request):
     """After each test: no handle that was not there before, no violation, nothing in the mailbox."""
     if not IS_SIMULATED:
         yield
         return
     from ftcuda.testing import simulation
 
-    settle()  # also warns, and so fails, if a destructor failed
     before = live_handles()
+    if (request.path, before) != (Left.path, Left.handles):  # what a file's fixtures made may wait to be collected
+        settle()
+        before = live_handles()
     simulation.clear_violations()
     yield
-    settle()
+    settle()  # also warns, and so fails, if a destructor failed
+    Left.path, Left.handles = request.path, live_handles()
     assert simulation.violations() == []
-    after = live_handles()
+    after = dict(Left.handles)
     after["event"] = min(after["event"], before["event"] + 64)  # idle events that a context keeps for its own use
     before["event"] = after["event"]
     after["stream"] = min(after["stream"], before["stream"] + 1)  # a context's housekeeping stream
@@ -135,8 +151,19 @@ def held_clock():
 
 
 @pytest.fixture
+def ptx_fits():
+    """For programs that compile for the driver as it is, without compile_code()."""
+    newest = float(ftcuda.driver_info().version)
+    compiler = float(".".join(map(str, ftcuda.nvrtc_version())))
+    if IS_SIMULATED and compiler > newest:
+        pytest.skip(reason="this NVRTC is newer than the simulated driver, which refuses its PTX")
+
+
+@pytest.fixture
 def run_python():
     """Runs a program in a process of its own, for what ends a process or a context; returns what it printed."""
+    if "TSAN_OPTIONS" in os.environ:
+        pytest.skip(reason="under ThreadSanitizer a process takes 10 s and more to start: ci/sanitize.sh watches threads of one")
 
     def run(program, expect=0, **environment):
         result = subprocess.run(

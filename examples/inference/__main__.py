@@ -101,7 +101,7 @@ def main() -> int:
     parser.add_argument("--plot", type=Path, default=Path("build/inference.png"))
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
-    console = Console()
+    console = Console(markup=False, emoji=False)
 
     info = ftcuda.driver_info()
     device = ftcuda.Device(0)
@@ -109,7 +109,7 @@ def main() -> int:
     driver = f"{'simulated driver' if info.simulated else 'driver'} {info.version}"
     console.print(f"{interpreter}; {driver}; {device.name}; NVRTC {'.'.join(map(str, ftcuda.nvrtc_version()))}")
     if gil_is_wrong():
-        console.print("[red]the GIL is enabled on a free-threaded build: an extension module turned it on")
+        console.print("the GIL is enabled on a free-threaded build: an extension module turned it on", style="red")
         return 1
 
     requests = options.requests or (400 if info.simulated else 20_000)
@@ -117,7 +117,8 @@ def main() -> int:
     logits = forward(images, load_weights())
     check_margins(logits)
     model = SharedModel(device, load_weights())
-    columns = (TextColumn("{task.description:>10}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    description = TextColumn("{task.description:>10}", markup=False)
+    columns = (description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         results = [
             measure(model, int(threads), requests, images, logits, progress) for threads in options.threads.split(",")
@@ -158,7 +159,7 @@ def main() -> int:
             )
         )
     if gil_is_wrong():
-        console.print("[red]the GIL was enabled while the example ran")
+        console.print("the GIL was enabled while the example ran", style="red")
         return 1
     return 0
 

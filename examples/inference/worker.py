@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from examples.inference.model import FOLDER, LAYERS
-from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions, driver_info
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, ProgramOptions
 
 BLOCK = 256
 REPORT = 100  # requests between two reports of a thread's progress
@@ -28,10 +28,8 @@ class SharedModel:
     def __init__(self, device: Device, weights) -> None:
         self.device = device
         source = (FOLDER / "kernels.cu").read_text()
-        # A cubin runs on drivers older than the compiler; the simulated driver runs PTX.
-        target = "ptx" if driver_info().simulated else "cubin"
         program = Program(source, "c++", ProgramOptions(name="kernels.cu"))
-        code = program.compile(target, name_expressions=("dense<true>", "dense<false>"))
+        code = program.compile(name_expressions=("dense<true>", "dense<false>"))
         self.normalise = code.get_kernel("normalise")
         self.hidden = code.get_kernel("dense<true>")
         self.last = code.get_kernel("dense<false>")

@@ -7,7 +7,7 @@ import weakref
 import numpy as np
 import pytest
 
-from ftcuda import StridedMemoryView, launch
+from ftcuda import LaunchConfig, StridedMemoryView, launch
 from ftcuda._objects.array_interface import parse
 
 GOOD = {"shape": (4, 3), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
@@ -57,6 +57,16 @@ INTERFACES = {
     "strides long": ({"strides": (24, 12, 4)}, "3 strides for 2"),
     "strides uneven": ({"strides": (13, 4)}, "multiples"),
     "strides too large": ({"strides": (2**63, 4)}, "64 bits"),
+    "version 2": ({"version": 2}, "version 2, and a view needs version 3"),
+    "elements": ({"shape": (2**32, 2**32)}, "63 bits"),
+    "bytes": ({"shape": (2**62 + 16,)}, "63 bits"),
+    "bytes of none": ({"shape": (0, 2**40, 2**40), "data": (0, False)}, "63 bits"),
+    "itemsize": ({"shape": (1,), "typestr": f"|V{2**28}"}, "63 bits"),
+    "one address": ({"shape": (2**62,), "strides": (0,)}, "63 bits"),
+    "beyond": ({"shape": (3,), "strides": (2**62,)}, "outside all memory"),
+    "before": ({"shape": (1026, 1), "strides": (-4, 4)}, "outside all memory"),
+    "at the end": ({"shape": (4,), "data": (2**64 - 12, False)}, "outside all memory"),
+    "both ways": ({"shape": (2, 2), "strides": (2**62, -(2**62)), "data": (2**62, False)}, "outside all memory"),
     "stream 0": ({"stream": 0}, "stream 0"),
     "stream negative": ({"stream": -1}, "must be a handle"),
     "stream text": ({"stream": "1"}, "must be a handle"),
@@ -158,6 +168,20 @@ def negative_shape(producer):
     producer.shape[1] = -3
 
 
+def shaped(*shape):
+    def change(producer):
+        producer.shape[:] = shape
+
+    return change
+
+
+def strided(*strides):
+    def change(producer):
+        producer.managed.tensor.strides = (ctypes.c_int64 * 2)(*strides)
+
+    return change
+
+
 CAPSULES = {
     "major 2": (setting("managed.major", 2), "2.0 is not understood", 1),
     "major 0": (setting("managed.major", 0), "0.0 is not understood", 1),
@@ -171,6 +195,12 @@ CAPSULES = {
     "no shape": (setting("managed.tensor.shape", None), "no shape", 1),
     "negative shape": (negative_shape, "negative", 1),
     "no data": (setting("managed.tensor.data", None), "no data", 1),
+    "elements": (shaped(2**32, 2**32), "63 bits", 1),
+    "bytes": (shaped(1, 2**62 + 16), "63 bits", 1),
+    "bytes of none": (shaped(0, 2**62), "63 bits", 1),
+    "beyond": (strided(2**62, 1), "outside all memory", 1),
+    "before": (strided(-1024, 1), "outside all memory", 1),
+    "offset beyond": (setting("managed.tensor.byte_offset", 2**64 - 1), "outside all memory", 1),
     "used": (setting("name", b"used_dltensor_versioned"), "must return a capsule", 0),
     "another capsule": (setting("name", b"something"), "must return a capsule", 0),
     "no device": (setting("device", None), "__dlpack_device__ must return", 0),
@@ -225,6 +255,12 @@ VIEWS = {
     "shape": (("4",), {"dtype": "f4"}, BufferError, "tuple of ints"),
     "dtype": (((4,),), {"dtype": "nothing"}, TypeError, "nothing"),
     "itemsize": (((4,),), {"itemsize": 0}, BufferError, "mean nothing"),
+    "itemsize text": (((4,),), {"itemsize": "4"}, TypeError, "itemsize must be an int, not str"),
+    "itemsize float": (((4,),), {"itemsize": 4.0}, TypeError, "itemsize must be an int, not float"),
+    "elements": (((2**32, 2**32),), {"dtype": "i1"}, ValueError, "more than"),
+    "bytes": (((2**62 + 16,),), {"dtype": "f4"}, ValueError, "more than"),
+    "one address": (((2**62,), (0,)), {"dtype": "f4"}, BufferError, "63 bits"),
+    "bytes of none": (((0, 2**62, 4),), {"dtype": "f4"}, BufferError, "63 bits"),
 }
 
 
@@ -251,6 +287,26 @@ def test_a_view_of_host_memory_keeps_it_in_place():
     memory.extend(b"1234")
 
 
+def test_a_masked_array_is_refused(interop_code, stream):
+    """Its protocols say nothing of the mask."""
+    masked = np.ma.array([1.0, 2.0], mask=[True, False])
+    for view in (StridedMemoryView, StridedMemoryView.from_dlpack):
+        with pytest.raises(BufferError, match="MaskedArray has a mask"):
+            view(masked, -1)
+    with pytest.raises(BufferError, match="MaskedArray has a mask"):
+        StridedMemoryView.from_array_interface(masked)
+    with pytest.raises(BufferError, match="MaskedArray has a mask"):
+        launch(stream, LaunchConfig(grid=1, block=1), interop_code.get_kernel("scale"), masked, masked, 1.0, 1)
+
+
+def test_arrays_of_the_other_byte_order_in_fields_are_refused():
+    for wrong in (np.zeros(2, ">i4"), np.zeros(2, [("a", ">i4", (2,))]), np.zeros(2, [("x", [("a", ">f8")])])):
+        with pytest.raises(BufferError, match="other byte order"):
+            StridedMemoryView.from_array_interface(wrong)
+        with pytest.raises(BufferError):
+            StridedMemoryView(wrong, -1)
+
+
 def test_objects_without_a_protocol(stream):
     for wrong in (object(), 7, None, [1, 2]):
         with pytest.raises((BufferError, TypeError)):
@@ -262,8 +318,6 @@ def test_objects_without_a_protocol(stream):
 
 
 def test_arguments_that_are_no_arrays(interop_code, stream, device):
-    from ftcuda import LaunchConfig
-
     scale = interop_code.get_kernel("scale")
     with device.allocate(64, stream=stream) as buffer:
         for wrong, message in ((object(), "cannot be object"), ([1.0], "cannot be list"), (None, "cannot be NoneType")):

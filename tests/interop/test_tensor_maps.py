@@ -1,5 +1,7 @@
 """Tensor maps: the driver's rules, by value to kernels, and tiles loaded by the hardware."""
 
+import gc
+import weakref
 from contextlib import suppress
 
 import numpy as np
@@ -139,16 +141,181 @@ def test_a_map_keeps_its_tensor_while_it_is_used(by_value, device, stream, words
         together(4, use, map, buffer)
 
 
-def test_replace_address_gives_another(device, stream, tensor):
-    map = tensor.as_tensor_map((8, 32))
+@pytest.fixture
+def two(device, stream):
+    """Two views of ROWS x COLUMNS floats, each full of its number."""
+    buffers = [device.allocate(4 * ROWS * COLUMNS, stream=stream) for _ in range(2)]
+    for number, buffer in enumerate(buffers):
+        buffer.copy_from(np.full(ROWS * COLUMNS, number, "f4"), stream=stream)
+    yield [StridedMemoryView.from_buffer(buffer, (ROWS, COLUMNS), dtype="f4") for buffer in buffers]
+    for buffer in buffers:
+        buffer.close(stream)
+
+
+def test_replace_address_changes_the_map(by_value, stream, words, two):
+    """In place, as a program written for cuda.core expects: what launches with the map has the other address."""
+    first, second = two
+    map, other = first.as_tensor_map((8, 32)), second.as_tensor_map((8, 32))
+    before, hashed, names = bytes(map), hash(map), {map: "kept"}
+    assert map.replace_address(second) is None
+    assert bytes(map) == bytes(other) != before and map == other and hash(map) == hashed == hash(other)
+    assert map.view is second and names[map] == "kept" and map.device == other.device
+    launch(stream, ONE, by_value.get_kernel("first"), map, words)
+    assert read(words, stream)[:16].tobytes() == bytes(other)
+    map.replace_address(first)
+    assert bytes(map) == before and map.view is first and map != other
+
+
+def test_what_differs_in_more_than_the_address_is_refused(device, stream, two):
+    first, second = two
+    of = StridedMemoryView.from_buffer
+    map = first.as_tensor_map((8, 32))
     before = bytes(map)
-    with device.allocate(4 * ROWS * COLUMNS, stream=stream) as buffer:
-        other = StridedMemoryView.from_buffer(buffer, (ROWS, COLUMNS), dtype="f4")
-        replaced = map.replace_address(other)
-        assert bytes(map) == before != bytes(replaced)
-        assert replaced == other.as_tensor_map((8, 32)) and replaced.view is other and hash(replaced) != hash(map)
-        with pytest.raises(ValueError, match="only the address may differ"):
-            map.replace_address(StridedMemoryView.from_buffer(buffer, (COLUMNS, ROWS), dtype="f4"))
+    longer = device.allocate(4 * ROWS * COLUMNS + 64, stream=stream)
+    at = {
+        offset: ftcuda.Buffer.from_handle(longer.handle + offset, 4 * ROWS * COLUMNS, owner=longer)
+        for offset in (8, 16)
+    }
+    for wrong, error, message in (
+        (of(second.exporting_obj, (COLUMNS, ROWS), dtype="f4"), ValueError, "only the address"),
+        (of(second.exporting_obj, (ROWS, COLUMNS // 2), dtype="f8"), ValueError, "only the address"),
+        (of(at[8], (ROWS, COLUMNS), dtype="f4"), ValueError, "multiple of 16"),
+        (np.zeros((ROWS, COLUMNS), "f4"), ValueError, "memory that the device reaches"),
+        (5, TypeError, "StridedMemoryView"),
+    ):
+        with pytest.raises(error, match=message):
+            map.replace_address(wrong)
+        assert bytes(map) == before and map.view is first
+    map.replace_address(of(at[16], (ROWS, COLUMNS), dtype="f4"))
+    assert bytes(map) != before
+    map.replace_address(first)
+    del at
+    longer.close(stream)
+
+
+def test_a_bound_launch_reads_the_map_of_the_moment(by_value, stream, words, two):
+    """Bound as the object it is read by each launch; bound as bytes it stays what it was."""
+    first, second = two
+    map, other = first.as_tensor_map((8, 32)), second.as_tensor_map((8, 32))
+    before = bytes(map)
+    twice = by_value.get_kernel("two")
+    live = twice.bind(ONE, map, 0, map, words)
+    still = twice.bind(ONE, bytes(map), 0, map, words)
+    map.replace_address(second)
+    assert live.arguments[0] is map and live.arguments[2] is map and still.arguments[0] == before
+    live.launch(stream)
+    assert read(words, stream).tobytes() == 2 * bytes(other)
+    still.launch(stream)
+    assert read(words, stream).tobytes() == before + bytes(other)
+    live.set(0, before)
+    live.launch(stream)
+    assert read(words, stream).tobytes() == before + bytes(other)
+    second.exporting_obj.close()
+    with pytest.raises(ftcuda.ClosedError):
+        live.launch(stream)
+    map.replace_address(first)
+    live.launch(stream)
+
+
+@pytest.mark.parametrize("bound", [False, True], ids=["launch", "bound"])
+def test_a_replaced_tensor_lives_until_its_launches_are_done(by_value, device, stream, words, held_clock, bound):
+    """Memory of another library. Sabotage: let go of with the replacement, it is gone under the running kernel."""
+
+    class Producer:
+        def __init__(self, buffer):
+            self.__cuda_array_interface__ = {
+                "shape": (ROWS, COLUMNS),
+                "typestr": "<f4",
+                "data": (buffer.handle, False),
+                "version": 3,
+            }
+
+    memories = [device.allocate(4 * ROWS * COLUMNS, stream=stream) for _ in range(2)]
+    producers = [Producer(memory) for memory in memories]
+    views = [StridedMemoryView.from_cuda_array_interface(producer, -1) for producer in producers]
+    map, alive = views[0].as_tensor_map((8, 32)), [weakref.ref(producer) for producer in producers]
+    submit = by_value.get_kernel("first").bind(ONE, map, words).launch if bound else None
+    replacement = views[1]
+    del producers, views
+    stream.sync()
+    with held_clock():
+        if bound:
+            submit(stream)
+        else:
+            launch(stream, ONE, by_value.get_kernel("first"), map, words)
+        map.replace_address(replacement)
+        gc.collect()
+        assert alive[0]() is not None
+    stream.sync()
+    map.replace_address(replacement)  # lets go of what is done
+    gc.collect()
+    assert alive[0]() is None and alive[1]() is not None
+    del map, submit, replacement
+    gc.collect()
+    assert alive[1]() is None
+    for memory in memories:
+        memory.close(stream)
+
+
+def test_our_own_memory_is_freed_after_its_launches(by_value, device, stream, words, held_clock):
+    """Sabotage: the use of the buffer is not marked, and the simulated driver finds memory freed before its last use."""
+    from ftcuda.testing import simulation
+
+    maker = device.create_stream()
+    buffers = [device.allocate(4 * ROWS * COLUMNS, stream=maker) for _ in range(2)]
+    views = [StridedMemoryView.from_buffer(buffer, (ROWS, COLUMNS), dtype="f4") for buffer in buffers]
+    map = views[0].as_tensor_map((8, 32))
+    bound = by_value.get_kernel("first").bind(ONE, map, words)
+    device.sync()
+    for turn in range(2):
+        with held_clock():
+            if turn == 0:
+                bound.launch(stream)
+            else:
+                launch(stream, ONE, bound.kernel, map, words)
+            map.replace_address(views[1])
+            buffers[0].close()
+            assert not maker.is_done  # the free waits for the launch in the other stream
+        device.sync()
+        buffers.insert(0, device.allocate(4 * ROWS * COLUMNS, stream=maker))
+        map.replace_address(StridedMemoryView.from_buffer(buffers[0], (ROWS, COLUMNS), dtype="f4"))
+    assert simulation.violations() == []
+    del map, bound, views
+    for buffer in buffers:
+        buffer.close()
+    maker.close()
+
+
+def test_launches_see_the_old_map_or_the_new_one(by_value, device, stream, two):
+    """Half of both never; after the replacement the old one never, whether bound or not. Values are what kernels got."""
+    first, second = two
+    whole = [bytes(view.as_tensor_map((8, 32))) for view in two]
+    map, kernel = first.as_tensor_map((8, 32)), by_value.get_kernel("two")
+    turns, ended = 40, [0]
+
+    def work(index):
+        if index == 0:
+            for turn in range(1, turns):
+                map.replace_address(two[turn % 2])
+                ended[0] = turn
+            return
+        mine = device.create_stream()
+        with device.allocate(256, stream=mine) as out:
+            bound = kernel.bind(ONE, map, 0, map, out) if index % 2 else None
+            for _ in range(turns):
+                if bound:
+                    bound.launch(mine)
+                else:
+                    launch(mine, ONE, kernel, map, 0, map, out)
+                found = read(out, mine).tobytes()
+                assert found[:128] in whole and found[:128] == found[128:], "half of one map, half of another"
+        mine.close()
+
+    together(5, work)
+    assert ended == [turns - 1]
+    launch(stream, ONE, kernel, map, 0, map, out := device.allocate(256, stream=stream))
+    assert read(out, stream).tobytes() == 2 * whole[(turns - 1) % 2]
+    out.close(stream)
 
 
 @pytest.mark.parametrize(

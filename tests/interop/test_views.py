@@ -2,13 +2,22 @@
 
 import ctypes
 import threading
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from ftcuda import Buffer, ClosedError, LaunchConfig, LegacyPinnedMemoryResource, StridedMemoryView, launch
+from ftcuda import (
+    Buffer,
+    ClosedError,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    StridedMemoryView,
+    launch,
+)
+from ftcuda._objects.viewable import Viewable
 from ftcuda.testing import together
 
 # Its threads would be given the same buffers and write them; the tests that race make threads of their own.
@@ -93,13 +102,92 @@ def test_an_interface_is_an_argument(scale, stream, floats, result):
 
 
 @pytest.mark.parametrize("strides", ["missing", None, (4,)])
-@pytest.mark.parametrize("version", [0, 1, 2, 3])
-def test_versions_and_strides(stream, floats, strides, version):
+def test_strides(stream, floats, strides):
     more = {} if strides == "missing" else {"strides": strides}
-    view = StridedMemoryView.from_cuda_array_interface(Interface(floats, version=version, **more), stream)
+    view = StridedMemoryView.from_cuda_array_interface(Interface(floats, **more), stream)
     assert view.strides == (None if strides in ("missing", None) else (1,))
     assert (view.ptr, view.shape, view.dtype, view.size) == (floats.handle, (COUNT,), np.dtype("f4"), COUNT)
     assert view.is_device_accessible and not view.is_host_accessible and not view.readonly and view.device_id == 0
+
+
+@pytest.mark.parametrize("version", [0, 1, 2])
+def test_old_interfaces_are_arguments_and_no_views(scale, stream, floats, result, version):
+    """As in cuda.core, whose views need version 3. Launches take them, as Warp's arrays."""
+    array = Interface(floats, version=version)
+    for make in (
+        StridedMemoryView,
+        StridedMemoryView.from_cuda_array_interface,
+        StridedMemoryView.from_any_interface,
+        lambda array, stream: Viewable(array).view(stream),
+    ):
+        with pytest.raises(BufferError, match=f"version {version}, and a view needs version 3"):
+            make(array, stream)
+    assert (doubled(scale, stream, array, result) == 2 * np.arange(COUNT)).all()
+
+
+def test_old_interfaces_of_the_host_are_no_views():
+    array = np.zeros(4)
+    old = SimpleNamespace(__array_interface__={**array.__array_interface__, "version": 2})
+    with pytest.raises(BufferError, match="needs version 3"):
+        StridedMemoryView.from_array_interface(old)
+
+
+def test_a_view_says_in_which_stream_it_is_used(stream, floats):
+    """As in cuda.core: None is ambiguous, but for pinned and managed memory by DLPack."""
+    made = StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4")
+    for array in (Interface(floats), Capsules(made), np.zeros(4)):
+        for make in (StridedMemoryView, StridedMemoryView.from_any_interface, lambda array: Viewable(array).view()):
+            with pytest.raises(BufferError, match="stream_ptr=None does not say"):
+                make(array)
+    with pytest.raises(BufferError, match="stream_ptr=None"):
+        StridedMemoryView.from_dlpack(Capsules(made))
+    with LegacyPinnedMemoryResource().allocate(16) as pinned:
+        with pytest.raises(BufferError, match="stream_ptr=None"):
+            StridedMemoryView.from_cuda_array_interface(Interface(pinned, (4,)))
+        assert StridedMemoryView.from_dlpack(pinned).ptr == pinned.handle
+    assert StridedMemoryView(bytearray(4)).size == 4  # by the buffer protocol, which cuda.core's views do not have
+
+
+def test_the_streams_of_views(stream, floats):
+    """0 and 1 are the legacy default stream, as CuPy's and torch's; handles may be of any integer type."""
+    handles = ((0, 1), (1, 1), (2, 2), (-1, -1), (np.int64(0), 1), (np.int64(-1), -1))
+    for given, asked in (*handles, (stream, stream.handle)):
+        producer = Capsules(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"))
+        assert StridedMemoryView.from_dlpack(producer, given).ptr == floats.handle
+        assert producer.asked[-1]["stream"] == asked
+
+    class Default:
+        def __cuda_stream__(self):
+            return 0, 0
+
+    producer = Capsules(StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4"))
+    StridedMemoryView(producer, Default())
+    assert producer.asked[-1]["stream"] == 1
+    with pytest.raises(BufferError, match="stream 0 does not say"):
+        floats.__dlpack__(stream=0)  # which DLPack forbids
+    with pytest.raises(BufferError, match="stream 0 does not say"):
+        StridedMemoryView(Interface(floats, stream=0), stream)  # which the interface forbids
+
+
+def test_device_types(stream, floats):
+    """DLPack's: 2 is device, 3 pinned, 13 managed memory. In and out; the id of host-accessible memory is 0."""
+    pinned = LegacyPinnedMemoryResource().allocate(64)
+    managed = ManagedMemoryResource().allocate(64, stream=stream)
+    for buffer, kind, ordinal in ((floats, 2, 0), (pinned, 3, -1), (managed, 13, 0)):
+        made = StridedMemoryView.from_buffer(buffer, (16,), dtype="f4")
+        for view in (
+            made,
+            StridedMemoryView.from_dlpack(made, -1),
+            StridedMemoryView.from_dlpack(buffer, -1),
+            StridedMemoryView.from_cuda_array_interface(Interface(buffer, (16,)), -1),
+            StridedMemoryView.from_any_interface(Interface(buffer, (16,)), -1),
+        ):
+            assert view.__dlpack_device__() == buffer.__dlpack_device__() == (kind, 0)
+            assert view.device_id == ordinal and view.is_device_accessible
+            assert view.is_host_accessible == (kind != 2)
+    assert StridedMemoryView(np.zeros(4), -1).__dlpack_device__() == (1, 0)
+    for buffer in (pinned, managed):
+        buffer.close()
 
 
 def test_an_empty_interface_has_no_address(stream):
@@ -138,19 +226,20 @@ def test_dlpack_round_trip(stream, floats):
     for view in (second, third):
         assert (view.ptr, view.shape, view.strides, view.dtype) == (floats.handle, (8, 12), (12, 1), np.dtype("f4"))
     assert second.__dlpack_device__() == (2, 0)
-    with pytest.raises(BufferError, match="view of it is still exported"):
-        floats.close()
-    del first, second, third
+    floats.close()
+    with pytest.raises(ClosedError):
+        StridedMemoryView.from_dlpack(first, stream)
+    del first, second, third  # and the memory: the fixture sees that nothing is left
 
 
 def test_an_unused_capsule_lets_go(floats, stream):
     capsule = floats.__dlpack__(stream=-1, max_version=(1, 0))
     assert "dltensor_versioned" in repr(capsule)
-    with pytest.raises(BufferError):
-        floats.close()
     del capsule
-    assert "dltensor" in repr(floats.__dlpack__(stream=-1))
+    capsule = floats.__dlpack__(stream=-1)
+    assert "dltensor" in repr(capsule)
     floats.close()
+    del capsule  # and the memory: the fixture sees that nothing is left
     with pytest.raises(ClosedError):
         floats.__dlpack__(stream=-1)
 
@@ -166,6 +255,74 @@ def test_numpy_reads_pinned_memory_without_a_copy(stream):
         transposed = np.asarray(view)
         assert transposed.shape == (4, 4) and transposed.strides == (4, 16) and transposed.ctypes.data == buffer.handle
         del array, direct, transposed, view
+
+
+def test_numpy_arrays_of_views(stream):
+    """Without a copy, of every element type; with one where it is asked for."""
+    pair = np.dtype([("a", "<i4"), ("b", "<i2"), ("c", "<i2")])
+    with LegacyPinnedMemoryResource().allocate(64) as buffer:
+        raw = np.frombuffer(buffer, np.uint8)
+        raw[:] = np.arange(64)
+        for dtype in ("f4", "u8", "?", "c8", ">i4", pair, "V16", "M8[s]", np.dtype([("r", ">f4", (2,))])):
+            dtype = np.dtype(dtype)
+            view = StridedMemoryView.from_buffer(buffer, (64 // dtype.itemsize,), dtype=dtype)
+            array = np.asarray(view)
+            assert array.dtype == dtype and array.tobytes() == raw.tobytes() and array.ctypes.data == buffer.handle
+            copied = np.array(view)
+            assert copied.dtype == dtype and copied.tobytes() == raw.tobytes() and copied.ctypes.data != buffer.handle
+        strided = StridedMemoryView.from_buffer(buffer, (2, 3), (4, 1), dtype=pair)
+        assert (np.asarray(strided) == raw.view(pair).reshape(2, 4)[:, :3]).all()
+        bare = StridedMemoryView.from_buffer(buffer, (), itemsize=8)
+        assert np.asarray(bare).shape == () and np.asarray(bare).dtype == np.dtype("V8")
+        floats = StridedMemoryView.from_buffer(buffer, (16,), dtype="i4", is_readonly=True)
+        assert not np.asarray(floats).flags.writeable
+        assert floats.__array__("f8").dtype == np.float64 and floats.__array__("i4", copy=True).flags.writeable
+        assert (floats.__array__("f8") == raw.view("i4")).all()
+        with pytest.raises(ValueError, match="without a copy"):
+            floats.__array__("f8", copy=False)
+        with pytest.raises(ValueError, match="without a copy|copy"):
+            np.asarray(floats, dtype="f8", copy=False)
+        with pytest.raises(BufferError, match="no format"):
+            memoryview(bare)
+        del array, raw, copied
+
+
+@pytest.mark.parametrize("dtype", ["f4", [("a", "<i4")]], ids=["floats", "structures"])
+@pytest.mark.parametrize(
+    "make", [np.asarray, np.array, lambda view: np.asarray(view, "f8"), lambda view: view.__array__()]
+)
+def test_numpy_refuses_what_the_host_cannot_touch(stream, floats, dtype, make):
+    """It never makes an array of one object of it."""
+    with pytest.raises(BufferError, match="device memory"):
+        make(StridedMemoryView.from_buffer(floats, (COUNT,), dtype=dtype))
+    pinned = LegacyPinnedMemoryResource().allocate(64)
+    view = StridedMemoryView.from_buffer(pinned, (16,), dtype=dtype)
+    pinned.close()
+    with pytest.raises(ClosedError):
+        make(view)
+
+
+def test_arrays_race_with_close():
+    """A numpy array of a view is the memory, or there is none."""
+    resource = LegacyPinnedMemoryResource()
+
+    def work(index, view, buffer):
+        if index == 0:
+            with suppress(BufferError):  # while an array lives
+                buffer.close()
+            return
+        try:
+            array = np.asarray(view)
+        except ClosedError:
+            return
+        assert array.dtype == np.float32 and array.shape == (16,) and (array == 5).all()
+
+    for _ in range(40):
+        buffer = resource.allocate(64)
+        np.frombuffer(buffer, "f4")[:] = 5
+        view = StridedMemoryView.from_buffer(buffer, (16,), dtype="f4")
+        together(4, work, view, buffer)
+        buffer.close()
 
 
 def test_the_host_reads_after_the_device_has_written(scale, stream, floats):
@@ -345,7 +502,7 @@ def test_views_race_with_close(device, stream, scale):
                 StridedMemoryView.from_dlpack(view, stream)
             else:
                 launch(stream, ONE_BLOCK, scale, view, view, 1.0, COUNT)
-        except (ClosedError, BufferError):
+        except ClosedError:
             pass
 
     for _ in range(30):
@@ -464,15 +621,31 @@ def test_exports_come_after_the_work(device, floats, stream, held_clock, protoco
         made.close()
 
 
-def test_a_view_by_the_interface_holds_our_buffer(device, stream):
+@pytest.mark.parametrize("by_view", [False, True])
+def test_a_view_by_the_interface_holds_our_buffer(stream, by_view):
     """The interface keeps nothing alive; of a buffer of ours the view does. Sabotage: without the lease the memory is gone."""
-    buffer = device.allocate(64, stream=stream)
-    for source in (buffer, StridedMemoryView.from_buffer(buffer, (16,), dtype="f4")):
-        view = StridedMemoryView.from_cuda_array_interface(source, stream)
-        assert view.ptr == buffer.handle
-        with pytest.raises(BufferError, match="still exported"):
-            buffer.close()
-        del view
+    buffer = LegacyPinnedMemoryResource().allocate(64)
+    source = StridedMemoryView.from_buffer(buffer, (16,), dtype="f4") if by_view else buffer
+    view = StridedMemoryView.from_cuda_array_interface(source, stream)
+    assert view.ptr == buffer.handle
     buffer.close()
+    np.from_dlpack(view)[:] = 5
     with pytest.raises(ClosedError):
         StridedMemoryView.from_cuda_array_interface(buffer, stream)
+
+
+@pytest.mark.parametrize("dtype", [">f4", [("a", ">f4")], [("a", [("b", ">f4", (1,))])]])
+def test_the_other_byte_order_is_for_the_host(scale, stream, floats, dtype):
+    """Sabotage: a kernel writes in one byte order what is read in the other."""
+    bare = StridedMemoryView.from_buffer(floats, (1,), itemsize=4)
+    for view in (StridedMemoryView.from_buffer(floats, (1,), dtype=dtype), bare.view(dtype=np.dtype(dtype))):
+        with pytest.raises(TypeError, match="other byte order"):
+            launch(stream, LaunchConfig(grid=1, block=1), scale, view, view, 1.0, 1)
+
+
+@pytest.mark.parametrize("dtype", ["O", [("a", "O")], "V0"])
+def test_elements_that_memory_cannot_have(floats, dtype):
+    with pytest.raises(TypeError, match="cannot have elements"):
+        StridedMemoryView.from_buffer(floats, (1,), dtype=dtype)
+    with pytest.raises(TypeError, match="cannot have elements"):
+        StridedMemoryView.from_buffer(floats, (1,), itemsize=8).view(dtype=np.dtype(dtype))

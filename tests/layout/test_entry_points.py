@@ -6,6 +6,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 ENTRY = re.compile(r'^FTCUDA_ENTRY\((\w+), "(\w+)", (\d+), (required|optional), (quick|blocks), \(', re.MULTILINE)
 SIGNATURE = re.compile(r"^SAME_SIGNATURE\((\w+), PFN_(\w+)_v(\d+)\);", re.MULTILINE)
+SIMULATED = re.compile(r'^FTCUDA_SIM_ENTRY\((\w+), "(\w+)", (\d+), \(', re.MULTILINE)
 OLDEST_DRIVER = 11020
 
 
@@ -14,6 +15,14 @@ def test_every_entry_point_is_compared_with_the_real_header():
     entries = [match.groups()[:3] for match in ENTRY.finditer(text)]
     assert len(entries) == text.count("\nFTCUDA_ENTRY(") and entries
     signatures = SIGNATURE.findall((ROOT / "tests/driver/abi_signatures.inc").read_text())
+    assert sorted(signatures) == sorted(entries)
+
+
+def test_so_is_what_only_the_simulated_driver_has():
+    text = (ROOT / "src/simdriver/entry_points.def").read_text()
+    entries = SIMULATED.findall(text)
+    assert len(entries) == text.count("\nFTCUDA_SIM_ENTRY(") and entries
+    signatures = SIGNATURE.findall((ROOT / "tests/driver/simulated_signatures.inc").read_text())
     assert sorted(signatures) == sorted(entries)
 
 

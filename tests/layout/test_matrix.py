@@ -22,11 +22,11 @@ def test_each_cuda_version_has_an_extra():
 
 
 def test_the_profiles_are_those_of_the_simulated_driver_and_of_ci():
-    profiles = [profile for names in MATRIX["tests"]["cuda"].values() for profile in names]
+    pairs = {(profile, major) for major, profiles in MATRIX["tests"]["cuda"].items() for profile in profiles}
     known = set(re.findall(r'"([0-9.]+|tcc|wddm)"', (ROOT / "src" / "simdriver" / "profile.cpp").read_text()))
-    assert set(profiles) <= known
-    (looped,) = re.findall(r"for profile in (.*); do", (ROOT / ".ci" / "run").read_text())
-    assert {*looped.split(), "13.5"} == set(profiles)
+    assert {profile for profile, _ in pairs} <= known
+    (looped,) = re.findall(r"for pair in (.*); do", (ROOT / ".ci" / "run").read_text())
+    assert {tuple(pair.split(":")) for pair in looped.split()} | {("13.5", "13")} == pairs
 
 
 def test_workflows_read_the_matrix():

@@ -45,7 +45,7 @@ def test_the_core_uses_the_driver_room_and_nothing_else():
 
 def test_objects_reach_the_core_through_its_declarations():
     # ftcuda.adapter is the declaration of the header that others are given: no code.
-    allowed = ("core.", "libc", "libcpp", "cpython", "ftcuda._objects.", "core", "ftcuda.adapter")
+    allowed = ("core.", "libc", "libcpp", "cpython", "ftcuda._objects.", "core", "cython", "ftcuda.adapter")
     for path in sources(PACKAGE / "_objects", ".pyx", ".pxd"):
         for from_module, module in CIMPORT.findall(path.read_text()):
             assert (from_module or module).startswith(allowed), f"{path} cimports {from_module or module}"

@@ -51,19 +51,26 @@ def test_stub_and_module_say_the_same(name):
 
 
 PROGRAM = """
+from pathlib import Path
+
 import numpy as np
 
 import ftcuda
-from ftcuda import Buffer, Device, Kernel, LaunchConfig, Program, StridedMemoryView, launch
+from ftcuda import Buffer, Device, Kernel, LaunchConfig, Program, ProgramOptions, StridedMemoryView, launch
 from ftcuda.memory import Allocation, hooks
+from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, SourceCodeType
 
 device = Device(0)
 stream = device.create_stream(options={"nonblocking": True})
-kernel: Kernel = Program("...", "c++").compile("ptx").get_kernel("k")
+options = ProgramOptions(include_path=("/inc", Path("/b")), define_macro=["A", ("B", "1")], no_cache=True)
+words: list[bytes] = options.as_bytes(CompilerBackendType.NVRTC, "ptx")
+code = Program("...", SourceCodeType.CXX, options).compile(ObjectCodeFormatType.CUBIN)
+image: bytes | str = code.code
+kernel: Kernel = Program("...", "c++").compile().get_kernel("k")
 with device.allocate(64, stream=stream) as buffer:
     buffer.copy_from(np.zeros(16, np.float32), stream=stream)
     view = StridedMemoryView.from_buffer(buffer, (4, 4), dtype=np.float32)
-    launch(stream, LaunchConfig(grid=1, block=(16, 1)), kernel, buffer, view, 1.0, np.float32(2))
+    launch(stream, LaunchConfig(grid=np.int64(1), block=(16, 1)), kernel, buffer, view, 1.0, np.float32(2))
     copied: Buffer = buffer.copy_to(stream=stream)
     array: np.ndarray[tuple[int, ...], np.dtype[np.float32]] = np.empty(16, np.float32)
     array = buffer.copy_to(array, stream=stream)

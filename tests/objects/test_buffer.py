@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from ftcuda import Buffer, ClosedError, LaunchConfig, launch
+from ftcuda import (
+    Buffer,
+    ClosedError,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    ManagedMemoryResource,
+    MemoryResource,
+    launch,
+)
+from ftcuda.testing import simulation
 from tests.conftest import simulated_only
 
 
@@ -67,20 +76,76 @@ def test_copies_between_sizes_are_refused(device, stream):
         device.allocate(8, stream=stream).copy_from(12345678, stream=stream)
 
 
-def test_a_view_forbids_close(pinned):
-    buffer, view = pinned(np.arange(4))
-    with pytest.raises(BufferError, match="still exported"):
-        buffer.close()
-    del view
+@simulated_only
+@pytest.mark.thread_unsafe(reason="counts the allocations of the whole process")
+def test_the_memory_goes_with_the_last_view():
+    """Sabotage: views without a lease, and the memory goes with close()."""
+    before = simulation.live()["pinned_allocation"]
+    buffer = LegacyPinnedMemoryResource().allocate(32)
+    views = [np.frombuffer(buffer, np.int64), memoryview(buffer), np.from_dlpack(buffer)]
+    views[0][:] = range(4)
     buffer.close()
-    assert buffer.is_closed
-    with pytest.raises(ClosedError):
-        memoryview(buffer)
+    assert buffer.is_closed and buffer.handle == 0 and buffer.memory_resource is None
+    for use in (lambda: memoryview(buffer), lambda: np.from_dlpack(buffer), lambda: np.asarray(buffer)):
+        with pytest.raises(ClosedError):
+            use()
+    while views:
+        assert simulation.live()["pinned_allocation"] == before + 1
+        assert bytes(views.pop()) == np.arange(4).tobytes()
+    assert simulation.live()["pinned_allocation"] == before
 
 
 def test_device_memory_has_no_view(device, stream):
+    buffer = device.allocate(4, stream=stream)
     with pytest.raises(BufferError, match="device memory"):
-        memoryview(device.allocate(4, stream=stream))
+        memoryview(buffer)
+    for make in (np.asarray, np.array, lambda buffer: np.add(buffer, 1)):
+        with pytest.raises(BufferError, match="device memory"):
+            make(buffer)  # and not an array of one object
+    buffer.close()
+    with pytest.raises(BufferError, match="device memory"):
+        np.asarray(buffer)
+
+
+def test_equality_is_of_handle_and_size(device, stream):
+    buffer, other = device.allocate(64, stream=stream), device.allocate(64, stream=stream)
+    same, shorter = (Buffer.from_handle(buffer.handle, size) for size in (64, 32))
+    assert buffer == same and hash(buffer) == hash(same) and len({buffer, same, other}) == 2
+    assert buffer != shorter and buffer != other and buffer != buffer.handle
+    kept = hash(buffer)
+    buffer.close()
+    assert hash(buffer) == kept and buffer == buffer and buffer != same  # whose the address is by now, nobody knows
+    same.close()
+    assert {same: 1}[same] == 1
+
+
+def test_whose_memory_foreign_memory_is(device, stream, pinned):
+    """The driver says it of an address, a resource of its own."""
+    def answers(buffer):
+        return (buffer.is_device_accessible, buffer.is_host_accessible, buffer.is_managed, buffer.device_id, buffer.__dlpack_device__())
+
+    on_device = device.allocate(64, stream=stream)
+    assert answers(Buffer.from_handle(on_device.handle, 64)) == (True, False, False, 0, (2, 0))
+    host, _ = pinned(np.arange(64, dtype=np.uint8))
+    wrapped = Buffer.from_handle(host.handle, 64)
+    assert answers(wrapped) == (True, True, False, -1, (3, 0))
+    assert bytes(wrapped) == bytes(range(64)) and (np.asarray(wrapped) == np.arange(64)).all()
+    managed = ManagedMemoryResource().allocate(64, stream=stream)
+    stream.sync()
+    assert answers(Buffer.from_handle(managed.handle, 64)) == (True, True, True, 0, (13, 0))
+    pageable = np.arange(64, dtype=np.uint8)
+    wrapped = Buffer.from_handle(pageable.ctypes.data, 64, owner=pageable)
+    assert answers(wrapped) == (False, True, False, -1, (1, 0)) and (np.from_dlpack(wrapped) == pageable).all()
+
+    class Claims(MemoryResource):
+        device_id, is_device_accessible, is_host_accessible, is_managed = 0, True, False, False
+
+        def deallocate(self, ptr, size, *, stream):
+            pass
+
+    assert answers(Buffer.from_handle(host.handle, 64, mr=Claims())) == (True, False, False, 0, (2, 0))
+    managed.close()
+    on_device.close()
 
 
 def test_close_is_idempotent_and_final(device, stream, code):
@@ -102,10 +167,9 @@ def test_foreign_memory(device, stream, pinned):
     owner = object()
     wrapped = Buffer.from_handle(host.handle, 4, owner=owner)
     wrapped.fill(9, stream=stream)
-    wrapped.close()  # waits: the owner may let the memory go now
-    assert bytes(host) == b"\t" * 4
     assert wrapped.owner is owner and wrapped.memory_resource is None
-    assert not wrapped.is_host_accessible
+    wrapped.close()  # waits: the owner may let the memory go now
+    assert bytes(host) == b"\t" * 4 and wrapped.owner is None
     with pytest.raises(ValueError, match="no memory resource"):
         Buffer.from_handle(host.handle, 4).copy_to(stream=stream)
     with pytest.raises(TypeError, match="memory resource"):

@@ -5,7 +5,11 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 import ftcuda
+
+pytestmark = pytest.mark.thread_unsafe(reason="starts processes, which take long under a sanitizer")
 
 
 def info(*arguments, **environment):
@@ -31,3 +35,13 @@ def test_it_says_what_is_missing():
     said = info("info", "--json", FTCUDA_DRIVER="/nowhere/libcuda.so.1")
     assert said.returncode == 1 and "/nowhere/libcuda.so.1" in json.loads(said.stdout)["driver"]["problem"]
     assert "/nowhere" in info(FTCUDA_DRIVER="/nowhere/libcuda.so.1").stdout
+
+
+def test_brackets_and_colons_are_no_markup():
+    """Sabotage: a console that reads markup drops ``[cu12]`` and ``[/]``, and prints a picture for ``:warning:``."""
+    pytest.importorskip("rich", reason="prints lines without it")
+    said = info(FTCUDA_DRIVER="/nowhere/[cu12]/[red]/:warning:/libcuda.so.1")
+    assert said.returncode == 1, said.stderr
+    assert "[cu12]/[red]/:warning:" in "".join(said.stdout.split())
+    nvrtc = info(FTCUDA_NVRTC="/nowhere/libnvrtc.so")
+    assert nvrtc.returncode == 1 and "ftcuda[cu12]" in "".join(nvrtc.stdout.split())

@@ -1,8 +1,8 @@
 import pytest
 
 import ftcuda
-from ftcuda import Kernel, LaunchConfig, launch
-from tests.conftest import IS_SIMULATED
+from ftcuda import Kernel, LaunchConfig, ObjectCode, launch
+from tests.conftest import IS_SIMULATED, SAXPY, compile_code
 
 
 def test_description(saxpy):
@@ -58,3 +58,24 @@ def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
     stream.sync()
     saxpy.attributes.max_dynamic_shared_size_bytes = 1 * kibi
     assert saxpy.attributes.max_dynamic_shared_size_bytes >= 90 * kibi
+
+
+def test_kernels_of_one_function_are_equal(code, saxpy):
+    """Sabotage: kernels that compare by identity make two entries of one function in a cache of their user's."""
+    again, wrapped, other = code.get_kernel("saxpy"), Kernel.from_handle(saxpy.handle, saxpy), code.get_kernel("empty")
+    assert saxpy == again == wrapped == saxpy and saxpy is not again
+    assert len({saxpy, again, wrapped}) == 1 and hash(saxpy) == hash(again) == hash(wrapped)
+    assert saxpy != other and len({saxpy, other}) == 2 and saxpy != saxpy.handle and wrapped != other
+
+
+def test_kernels_of_two_modules_are_not_equal(code):
+    twin = ObjectCode.from_ptx(code.code) if code.code_type == "ptx" else ObjectCode.from_cubin(code.code)
+    assert twin.get_kernel("saxpy") != code.get_kernel("saxpy")
+
+
+def test_one_byte_more_than_48_kib_must_be_asked_for(stream, code):
+    """Sabotage: allowances-are-asked-for-one-byte-late."""
+    kernel = compile_code(SAXPY).get_kernel("empty")  # whose allowance nobody has raised yet
+    for size in (48 * 1024, 48 * 1024 + 1):
+        launch(stream, LaunchConfig(grid=1, block=1, shmem_size=size), kernel)
+    stream.sync()

@@ -1,7 +1,6 @@
 """Two devices: objects that do not belong together are refused, and a kernel runs wherever it is launched."""
 
 from tests.conftest import simulated_only
-from tests.promise.test_process import ptx_fits  # noqa: F401 - a fixture
 
 PROGRAM = """
 import numpy as np
@@ -10,7 +9,8 @@ from ftcuda.testing import simulation
 first, second = Device.get_all_devices()
 one, two = first.create_stream(), second.create_stream()
 near, far = first.allocate(4, stream=one), second.allocate(4, stream=two)
-code = Program('extern "C" __global__ void store(int* p, int v) { *p = v; }', "c++").compile("ptx")
+code = Program('''extern "C" __global__ void store(int* p, int v) { *p = v; }
+extern "C" __global__ void copy(int* p, const int* q) { *p = *q; }''', "c++").compile("ptx")
 store = code.get_kernel("store")
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -25,6 +25,15 @@ refused(lambda: near.fill(0, stream=two))
 refused(lambda: one.record(second.create_event()))
 refused(lambda: near.close(two))
 refused(lambda: first.create_stream(two))
+class Foreign:
+    def __init__(self, buffer):
+        self.__cuda_array_interface__ = dict(shape=(1,), typestr="<i4", data=(buffer.handle, False), version=3, stream=None)
+
+# Sabotage: bound-arguments-are-of-the-last-device.
+for arguments in ((near, far), (far, near)):
+    bound = code.get_kernel("copy").bind(ONE, *(StridedMemoryView(Foreign(each), -1) for each in arguments))
+    for stream in (one, two): refused(lambda: bound.launch(stream))
+
 near.fill(0, stream=one)  # none of it was half done
 
 host = LegacyPinnedMemoryResource().allocate(8)
@@ -37,6 +46,13 @@ one.sync(); two.sync()
 assert list(view) == [1, 2], view
 del view
 for thing in (near, far, host, one, two): thing.close()
+
+# A kernel is equal to itself wherever it was got: by the function on the device where the code was loaded first.
+second.set_current()
+again = code.get_kernel("store")
+assert again == store and hash(again) == hash(store) and again.handle == store.handle
+first.set_current()
+assert code.get_kernel("store") == again and Kernel.from_handle(store.handle, code) == again
 first.sync(); second.sync()
 assert simulation.violations() == [], simulation.violations()
 print("two devices")
@@ -44,5 +60,5 @@ print("two devices")
 
 
 @simulated_only
-def test_two_devices(run_python):
+def test_two_devices(ptx_fits, run_python):
     assert "two devices" in run_python(PROGRAM, FTCUDA_SIM_DEVICES="2")

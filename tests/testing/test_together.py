@@ -1,4 +1,6 @@
+import sys
 import threading
+import time
 
 import pytest
 
@@ -16,15 +18,60 @@ def test_every_exception_is_collected():
     with pytest.raises(BaseExceptionGroup) as caught:
         together(3, work)
     assert len(caught.value.exceptions) == 3 and caught.group_contains(SystemExit)
+    threads = {note for failure in caught.value.exceptions for note in failure.__notes__}
+    assert threads == {f"in thread together-{index}" for index in range(3)}
 
 
-def test_a_stuck_thread_is_reported(capfd):
+def test_a_stuck_thread_is_reported():
+    """By file, line and stack, as every thread is; and what another thread had raised is the cause."""
     never = threading.Event()
+
+    def work(index):
+        if index == 0:
+            raise ValueError("the reason why the other one waits for ever")
+        if index == 1:
+            never.wait()
+
     try:
-        with pytest.raises(TimeoutError, match="together-1 did not end"):
-            together(2, lambda index: index and never.wait(), timeout=0.2)
+        with pytest.raises(TimeoutError, match="^together-1 did not end within 0.2 s:\n") as caught:
+            together(3, work, timeout=0.2)
     finally:
         never.set()
+    stack = str(caught.value).partition("together-1:\n")[2].partition("\n\n")[0]
+    line = work.__code__.co_firstlineno + 4
+    assert f'  File "{__file__}", line {line} in work\n    never.wait()\n' in stack
+    assert "MainThread:\n" in str(caught.value) or threading.current_thread() is not threading.main_thread()
+    (cause,) = caught.value.__cause__.exceptions
+    assert "the reason why" in str(cause)
+
+
+def test_the_time_is_for_all_threads():
+    """Sabotage: with a join that may take the whole time for each thread, eight of them take eight times as long."""
+    never = threading.Event()
+    begin = time.monotonic()
+    try:
+        with pytest.raises(TimeoutError, match="together-0, .*together-7 did not end within 1.5 s"):
+            together(8, lambda index: never.wait(), timeout=1.5)
+    finally:
+        never.set()
+    assert 1.5 <= time.monotonic() - begin < 6
+
+
+@pytest.mark.skipif(
+    sys._is_gil_enabled(), reason="with the GIL nobody but the hung thread runs Python, so that nobody can tell"
+)
+@pytest.mark.skipif(sys.platform == "win32", reason="needs the C library's sleep")
+def test_a_thread_that_hangs_attached_ends_the_process(run_python):
+    """Its stack cannot be read, since it never lets go of the interpreter: the process ends, rather than never."""
+    said = run_python(
+        """
+import ctypes
+from ftcuda.testing import together
+together(2, lambda index: index and ctypes.PyDLL(None).sleep(300), timeout=0.5)
+""",
+        expect=1,
+    )
+    assert "in all_stacks" in said and 'File "<string>", line 4 in <lambda>' in said
 
 
 def test_sequencer():

@@ -1,0 +1,357 @@
+"""Exclusive sections: who is in one, who ends it, and what becomes of one that nobody ends."""
+
+import asyncio
+import gc
+import threading
+from contextlib import ExitStack, contextmanager
+
+import numpy as np
+import pytest
+
+from ftcuda import ClosedError, LaunchConfig, SectionAbandonedError, launch
+from ftcuda.testing import together
+
+ONE = LaunchConfig(grid=1, block=1)
+pytestmark = pytest.mark.thread_unsafe(reason="a test's threads would be in each other's sections of the one stream")
+
+
+def in_another_thread(function):
+    """What `function` returned in a thread that has ended."""
+    return together(1, lambda index: function())[0]
+
+
+@pytest.fixture
+def append(stream, code, pinned):
+    """Appends a number to a log on the device; returns the log if none is given."""
+    log = list(pinned(np.zeros(64, np.int32)))  # emptied at the end: pytest keeps the fixture
+    kernel = code.get_kernel("append")
+
+    def append(number=None):
+        buffer, entries = log
+        if number is None:
+            stream.sync()
+            return list(entries[1 : 1 + entries[0]])
+        return launch(stream, ONE, kernel, buffer, number)
+
+    yield append
+    log.clear()
+
+
+def test_reentrant(stream):
+    section = stream.exclusive()
+    with section, section, stream.exclusive():
+        stream.record()
+    with pytest.raises(RuntimeError, match="was not begun, or has ended"):
+        section.__exit__(None, None, None)
+    assert in_another_thread(stream.record).is_closed is False
+
+
+def test_a_thread_that_ends_inside_gives_the_section_up(stream, append):
+    """Sabotage: without the list of a thread's sections this waits for ever."""
+    sections = []
+
+    def die(index):
+        sections.append(stream.exclusive())
+        sections[0].__enter__()
+        append(1)
+
+    together(1, die)
+    with pytest.raises(SectionAbandonedError, match=r"cannot launch <Kernel append> .* ended, or lost the section"):
+        append(2)
+    append(3)
+    with stream.exclusive():
+        append(4)
+    assert append() == [1, 3, 4]  # what was told, was not submitted
+    with pytest.raises(RuntimeError, match="has ended"):
+        sections[0].__exit__(None, None, None)
+    append(5)
+    assert append() == [1, 3, 4, 5]
+
+
+def test_threads_that_wait_for_a_dead_one_are_woken(stream):
+    """One of them is told, the others go on. Sabotage: abandon_exclusive() wakes nobody."""
+    sections, inside = [], threading.Event()
+
+    def act(index):
+        if index == 0:
+            sections.append(stream.exclusive())
+            sections[0].__enter__()
+            inside.set()
+            return None
+        inside.wait()
+        try:
+            if index % 2:
+                with stream.exclusive():
+                    stream.record()
+            else:
+                stream.record()
+        except SectionAbandonedError:
+            return "told"
+        return "done"
+
+    assert sorted(together(5, act)[1:]) == ["done", "done", "done", "told"]
+
+
+def test_a_dead_thread_that_was_inside_twice(device, stream):
+    other = device.create_stream()
+    kept = []
+
+    def die(index):
+        for which in (stream, stream, other):
+            kept.append(which.exclusive())
+            kept[-1].__enter__()
+
+    together(1, die)
+    for which in (other, stream):
+        with pytest.raises(SectionAbandonedError), which.exclusive():
+            pass
+        which.record()
+    other.close()
+
+
+def test_a_section_of_a_dead_thread_may_still_be_ended(stream):
+    section = stream.exclusive()
+    in_another_thread(section.__enter__)
+    section.__exit__(None, None, None)  # in time: nobody has to be told
+    stream.record()
+
+
+def test_a_section_that_is_lost_is_given_up(stream):
+    """Sabotage: with a destructor that does nothing the other thread waits for ever."""
+    stream.exclusive().__enter__()
+    gc.collect()
+
+    def submit():
+        with pytest.raises(SectionAbandonedError):
+            stream.record()
+        stream.record()
+
+    in_another_thread(submit)
+    stream.record()
+
+
+def test_a_lost_level_leaves_the_others(stream, append):
+    """Sabotage: with drop_exclusive() giving all levels up the other thread gets in between."""
+    lost, waiting = threading.Event(), threading.Event()
+
+    def act(index):
+        if index == 0:
+            with stream.exclusive():
+                stream.exclusive().__enter__()
+                gc.collect()
+                lost.set()
+                waiting.wait()
+                append(1)
+                append(2)
+        else:
+            lost.wait()
+            waiting.set()
+            append(3)
+
+    together(2, act)
+    assert append() == [1, 2, 3]
+
+
+@contextmanager
+def sectioned(stream):
+    with stream.exclusive():
+        yield
+
+
+def test_a_generator_that_another_thread_finishes(stream):
+    """Sabotage: an end that compares threads leaves the section held."""
+
+    def numbers():
+        with stream.exclusive():
+            yield 1
+            yield 2
+
+    generator = numbers()
+    assert next(generator) == 1
+    in_another_thread(generator.close)
+    in_another_thread(stream.record)
+    stream.record()
+
+
+def test_an_exit_stack_that_is_handed_over(stream):
+    stack = ExitStack()
+    stack.enter_context(sectioned(stream))
+    stack.enter_context(stream.exclusive())
+    in_another_thread(stack.close)
+    in_another_thread(stream.record)
+    with stream.exclusive():
+        stream.record()
+
+
+def test_the_thread_whose_section_was_ended_waits_as_others_do(stream, append):
+    """Sabotage: a thread that trusts its own token submits into the next section."""
+    section, ended, begun, waiting = stream.exclusive(), threading.Event(), threading.Event(), threading.Event()
+
+    def act(index):
+        if index == 0:
+            section.__enter__()
+            ended.set()
+            begun.wait()
+            waiting.set()
+            append(3)  # after what the other one appends in its section
+        else:
+            ended.wait()
+            section.__exit__(None, None, None)
+            with stream.exclusive():
+                append(1)
+                begun.set()
+                waiting.wait()
+                append(2)
+
+    together(2, act)
+    assert append() == [1, 2, 3]
+
+
+def test_close_inside(stream):
+    with stream.exclusive():
+        stream.close()
+        with pytest.raises(ClosedError, match="the stream is closed"):
+            stream.record()
+    with pytest.raises(ClosedError, match="the stream is closed"), stream.exclusive():
+        pass
+
+
+def test_a_thread_that_closes_and_dies_inside(device):
+    stream, kept = device.create_stream(), []
+
+    def die(index):
+        kept.append(stream.exclusive())
+        kept[0].__enter__()
+        stream.close()
+
+    together(1, die)
+    with pytest.raises(ClosedError):
+        stream.record()  # the fixture sees that the handle is gone
+
+
+def test_tasks_of_one_thread(stream, append):
+    """A task that submits into the section of another is told, and waits for nothing. Sabotage: sections that know no tasks."""
+
+    async def owner(inside, done):
+        with stream.exclusive():
+            append(1)
+            inside.set()
+            await done.wait()
+            append(2)
+            with stream.exclusive():
+                append(3)
+
+    async def intruder(inside, done):
+        await inside.wait()
+        for act in (lambda: append(100), stream.exclusive().__enter__, stream.record, lambda: stream.wait(stream)):
+            with pytest.raises(RuntimeError, match="another asyncio task of this thread is in the stream's exclusive section"):
+                act()
+        stream.sync()
+        assert stream.is_done
+        done.set()
+
+    async def both():
+        inside, done = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(owner(inside, done))
+            group.create_task(intruder(inside, done))
+
+    asyncio.run(both())
+    append(4)
+    assert append() == [1, 2, 3, 4]
+
+
+def test_other_threads_wait_for_a_task(stream, append):
+    async def owner():
+        with stream.exclusive():
+            append(1)
+            thread = threading.Thread(target=append, args=(3,))
+            thread.start()
+            await asyncio.sleep(0)
+            append(2)
+        await asyncio.to_thread(thread.join)
+
+    asyncio.run(owner())
+    assert append() == [1, 2, 3]
+
+
+def test_pageable_copies_inside_a_task(device, stream):
+    """They take a section of their own, inside the task's."""
+    buffer = device.allocate(16, stream=stream)
+    array = np.arange(4, dtype=np.int32)
+    result = np.zeros(4, np.int32)
+
+    async def owner():
+        with stream.exclusive():
+            buffer.copy_from(array, stream=stream)
+            await asyncio.sleep(0)
+            buffer.copy_to(result, stream=stream)
+
+    asyncio.run(owner())
+    assert list(result) == [0, 1, 2, 3]
+    buffer.close()
+
+
+def test_a_section_around_a_loop_is_all_of_its_tasks(stream, append):
+    async def submit(number):
+        append(number)
+        await asyncio.sleep(0)
+
+    async def all_of_them():
+        await asyncio.gather(*(submit(number) for number in (1, 2, 3)))
+
+    with stream.exclusive():
+        asyncio.run(all_of_them())
+    assert append() == [1, 2, 3]
+
+
+def test_a_cancelled_task_ends_its_section(stream):
+    async def owner(inside):
+        with stream.exclusive():
+            inside.set()
+            await asyncio.sleep(3600)
+
+    async def cancel():
+        inside = asyncio.Event()
+        task = asyncio.create_task(owner(inside))
+        await inside.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        stream.record()
+
+    asyncio.run(cancel())
+    in_another_thread(stream.record)
+
+
+def test_a_section_is_not_held_in_a_forked_child(run_python):
+    """Neither waits for threads that are not there."""
+    run_python(
+        """
+import os, threading, warnings
+from ftcuda import Device, ForkedProcessError
+stream = Device(0).create_stream()
+event = stream.record()
+inside, leave = threading.Event(), threading.Event()
+def hold():
+    with stream.exclusive():
+        inside.set()
+        leave.wait()
+thread = threading.Thread(target=hold)
+thread.start()
+inside.wait()
+warnings.simplefilter("ignore", DeprecationWarning)
+child = os.fork()
+if child == 0:
+    for use in (lambda: stream.wait(event), stream.record, stream.exclusive().__enter__):
+        try: use()
+        except ForkedProcessError: pass
+        else: os._exit(1)
+    stream.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+leave.set()
+thread.join()
+stream.record()
+"""
+    )

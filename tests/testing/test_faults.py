@@ -1,0 +1,61 @@
+"""What the plan of faults takes, and what it refuses because it could never apply."""
+
+import pytest
+
+import ftcuda
+from ftcuda.testing import faults, simulation
+from tests.conftest import simulated_only
+
+pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="plans faults for the whole process")]
+
+PLANS = {
+    "failing": lambda entry, **more: faults.failing(entry, 1, **more),
+    "holding": faults.holding,
+    "poisoning": lambda entry, **more: faults.poisoning(entry, 1, **more),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_what_could_never_apply_is_refused_at_once(plan):
+    """Where the function is called, not where its block begins; and nothing is planned then."""
+    with pytest.raises(ValueError, match="no entry 'cuNoSuchEntry': see"):
+        plan("cuNoSuchEntry")
+    with pytest.raises(ValueError, match="no entry 'cuMemAllocAsyn'; there is cuMemAllocAsync, "):
+        plan("cuMemAllocAsyn")
+    with pytest.raises(ValueError, match="cuGetErrorName never fails"):
+        plan("cuGetErrorName")
+    for nth in (0, -1, 2**64):
+        with pytest.raises(ValueError, match=f"nth is {nth}, and 1 is the next call"):
+            plan("cuStreamQuery", nth=nth)
+    with pytest.raises(ValueError, match="-1 is no thread's number"):
+        plan("cuStreamQuery", thread=-1)
+    for wrong in ({"nth": 1.0}, {"nth": "1"}, {"thread": None}):
+        with pytest.raises(TypeError):
+            plan("cuStreamQuery", **wrong)
+
+
+@pytest.mark.parametrize("plan", [faults.failing, faults.poisoning])
+def test_codes_that_are_no_failure(plan):
+    for code in (0, -1, 2**31):
+        with pytest.raises(ValueError, match=f"{code} is the CUresult of no failure"):
+            plan("cuStreamQuery", code)
+
+
+def test_an_unknown_entry_was_never_called():
+    with pytest.raises(ValueError, match="no entry 'cuNoSuchEntry'"):
+        simulation.calls("cuNoSuchEntry")
+
+
+def test_every_entry_that_may_fail_can_be_planned():
+    for entry in set(simulation.entries()) - faults.UNFAILING:
+        with faults.failing(entry, 999, nth=1 << 40) as fault:
+            assert fault.hits == 0
+
+
+def test_the_counted_call_fails(device):
+    with faults.failing("cuMemGetInfo_v2", 999, nth=2) as fault:
+        device.memory_info
+        with pytest.raises(ftcuda.CUDAError, match="CUDA_ERROR_UNKNOWN"):
+            device.memory_info
+        device.memory_info
+        assert fault.hits == 1
