@@ -137,8 +137,7 @@ def main() -> int:
 
     info, device = driver_info(), Device(0)
     image = folder / "kernels.image"
-    target = "ptx" if info.simulated else "cubin"
-    code = Program((HERE / "kernels.cu").read_text(), "c++").compile(target).code
+    code = Program((HERE / "kernels.cu").read_text(), "c++").compile().code
     image.write_bytes(code + b"\0")
     contestants = baselines(folder, image, options.apart)
     contestants.append(python_contestant("ftcuda", sys.executable, image, report.OURS))

@@ -35,7 +35,7 @@ class Sharing:
     """One case each: what makes the loop of a thread."""
 
     def __init__(self) -> None:
-        self._code = Program(SOURCE, "c++").compile("ptx" if driver_info().simulated else "cubin")
+        self._code = Program(SOURCE, "c++").compile()
         self._all, self._immortal = Things(self._code), Things(self._code)
         make_immortal(self._immortal.config, self._immortal.kernel, self._immortal.buffer)
         self._bound = self._all.kernel.bind(self._all.config, 0, 2.0, self._all.buffer, self._all.buffer)
@@ -125,7 +125,7 @@ def main() -> int:
         times = [found[case, count] for count in counts]
         cells = [f"{statistics.median(each):,.0f} ({min(each):,.0f})" for each in times]
         table.add_row(case.replace("_", " "), *cells)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     return 0
 
 

@@ -126,7 +126,7 @@ def main() -> int:
     for name, by in counted.items():
         figures = (by[OURS], budget[name], by["interpreter"], by["system"], by["driver"])
         table.add_row(name, *(f"{figure:,.0f}" for figure in figures), style="red" if name in over else None)
-    Console().print(table)
+    Console(markup=False, emoji=False).print(table)
     if over:
         print(f"more than 3 % over the budget: {', '.join(over)}", file=sys.stderr)
     return bool(over)

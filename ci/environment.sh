@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Makes or refreshes a virtual environment with ftcuda in it and prints its python: `ci/environment.sh [KIND] [11|12|13]`,
 # KIND as ci/python.sh has it.
-# It lies in .venv/<kind>-cu<major>. ftcuda is built again only if its sources changed, so that a second run takes a second.
+# It lies in .venv/<kind>-cu<major>. ftcuda is built again only if its sources changed, once for each KIND, so that a second run
+# takes a second.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -41,8 +42,18 @@ fi
 
 sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
-    say "building ftcuda"
-    PATH=$folder/bin:$PATH install --no-build-isolation --no-deps --force-reinstall .
+    wheels=$PWD/build/wheels/$kind  # one for all CUDA versions
+    mkdir -p "$wheels"
+    {
+        flock 9
+        if [ "$(cat "$wheels/sources.stamp" 2>/dev/null)" != "$sources" ]; then
+            say "building ftcuda"
+            rm -f "$wheels"/*.whl
+            PATH=$folder/bin:$PATH "$python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "$wheels" . >&2
+            echo "$sources" >"$wheels/sources.stamp"
+        fi
+        install --no-deps --force-reinstall "$wheels"/*.whl
+    } 9>"$wheels/lock"
     echo "$sources" >"$folder/sources.stamp"
 fi
 echo "$python"

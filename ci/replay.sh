@@ -14,3 +14,4 @@ for schedule in random pct:3 pct:10; do
 done
 "$python" -m stress.replay --sched pct:10 --seeds 50
 "$python" -m stress.replay --sched random --seeds 50
+PYTHON_GIL=1 "$python" -m stress.replay --sched pct:10 --seeds 50

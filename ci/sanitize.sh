@@ -26,7 +26,7 @@ cat "$(dirname "$interpreter")/Tools/tsan/suppressions_free_threading.txt" ci/ts
 # Reports go to files, which decide at the end: a process is not failed by them, so that all of them are seen.
 export TSAN_OPTIONS="exitcode=0 halt_on_error=0 log_path=$report suppressions=$PWD/build/debug-thread/suppressions"
 echo "ThreadSanitizer on the extension"
-"$interpreter" -m pytest -q -s -p no:cacheprovider --timeout=300 --parallel-threads=4 --skip-thread-unsafe=True tests/objects tests/interop tests/promise/test_close.py
+"$interpreter" -m pytest -q -s -p no:cacheprovider --timeout=300 --parallel-threads=4 tests/objects tests/interop tests/promise/test_close.py
 "$interpreter" -m stress --threads 4 --seeds 8 --in-process
 "$interpreter" -m stress --threads 4 --seeds 400 --hazard pairs
 if compgen -G "$report*" >/dev/null; then cat "$report"*; exit 1; fi
