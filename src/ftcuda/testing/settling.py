@@ -14,6 +14,12 @@ def empty_caches() -> None:
         device.trim_staging()
 
 
+def wait_for_all() -> None:
+    """Waits for all work on all devices. Thread safety: shared."""
+    for device in Device.get_all_devices():
+        device.sync()
+
+
 def settle() -> None:
     """Collects garbage, empties the caches and waits for all devices, so that live handles may be compared.
 
@@ -22,6 +28,6 @@ def settle() -> None:
     Thread safety: shared.
     """
     gc.collect()
+    wait_for_all()  # a cache keeps what work still uses
     empty_caches()
-    for device in Device.get_all_devices():
-        device.sync()
+    wait_for_all()  # memory is given back in the order of a stream
