@@ -4,6 +4,8 @@
 // not use `thread_local` variables either.
 #pragma once
 
+#include <cstdlib>
+
 #ifdef _WIN32
 #define WIN32_LEAN_AND_MEAN
 #include <windows.h>
@@ -18,9 +20,9 @@ class PerThread {
 public:
     PerThread() noexcept {
 #ifdef _WIN32
-        key_ = FlsAlloc(destroy);
+        if ((key_ = FlsAlloc(destroy)) == FLS_OUT_OF_INDEXES) std::abort();
 #else
-        pthread_key_create(&key_, destroy);
+        if (pthread_key_create(&key_, destroy) != 0) std::abort();  // a process has a thousand
 #endif
     }
 

@@ -254,7 +254,7 @@ void leave(Guard&) {
     State& s = state();
     const std::shared_ptr<Thread> me = std::move(self());
     if (me == nullptr || me->abandoned.load(std::memory_order_relaxed)) return;
-    s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), me), s.threads.end());
+    withdraw(me);
     if (!is_active()) return;
     const bool last = std::all_of(s.threads.begin(), s.threads.end(), [](const auto& thread) { return thread->is_worker; });
     if (last && !s.failed) return end();
@@ -317,17 +317,21 @@ std::shared_ptr<Thread> add_worker() {
     return worker;
 }
 
+void withdraw(const std::shared_ptr<Thread>& worker) {
+    State& s = state();
+    s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), worker), s.threads.end());
+}
+
 void adopt(Guard& lock, const std::shared_ptr<Thread>& worker) {
     self() = worker;
     wait_for_turn(lock, *worker);
 }
 
 void remove(Guard&, const std::shared_ptr<Thread>& worker) {
-    State& s = state();
-    s.threads.erase(std::remove(s.threads.begin(), s.threads.end(), worker), s.threads.end());
+    withdraw(worker);
     self().reset();
     if (is_active()) {
-        s.running = nullptr;
+        state().running = nullptr;
         choose();
     } else {
         world().progress.notify_all();   // begin() may wait for it

@@ -83,6 +83,7 @@ void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept;
 
 // For a stream's worker, made by the thread that submits to it first.
 std::shared_ptr<Thread> add_worker();
+void withdraw(const std::shared_ptr<Thread>& worker);  // one whose thread could not be started
 void adopt(Guard& lock, const std::shared_ptr<Thread>& worker);
 void remove(Guard& lock, const std::shared_ptr<Thread>& worker);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <thread>
 
 namespace ftcuda::sim {
@@ -52,6 +53,21 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
     scheduler::remove(lock, me);
 }
 
+// Starts the thread that runs a stream's work. Without one no work of its context could end any more: the context fails.
+void start_worker(const Stream& stream) {
+    const std::shared_ptr<scheduler::Thread> worker = scheduler::add_worker();
+    try {
+        std::thread(work_through, stream.queue, worker).detach();
+        stream.queue->has_worker = true;
+    } catch (const std::system_error& error) {
+        scheduler::withdraw(worker);
+        Context& context = *stream.context;
+        if (context.failure == CUDA_SUCCESS) context.failure = CUDA_ERROR_LAUNCH_FAILED;
+        world().last_fault = std::string("no thread for the work of a stream: ") + error.what();
+        world().progress.notify_all();
+    }
+}
+
 }  // namespace
 
 Point submit(Stream& stream, Work work) {
@@ -76,10 +92,7 @@ Point submit(Stream& stream, Work work) {
     work.clock = races::clock_of(queue, work.after);
     queue.waiting.push_back(std::move(work));
     ++queue.submitted;
-    if (!queue.has_worker) {
-        queue.has_worker = true;
-        std::thread(work_through, stream.queue, scheduler::add_worker()).detach();
-    }
+    if (!queue.has_worker) start_worker(stream);
     queue.arrived.notify_one();
     return stream.latest();
 }

@@ -1,5 +1,7 @@
 """What the plan of faults takes, and what it refuses because it could never apply."""
 
+import sys
+
 import pytest
 
 import ftcuda
@@ -59,3 +61,32 @@ def test_the_counted_call_fails(device):
             device.memory_info
         device.memory_info
         assert fault.hits == 1
+
+
+NO_THREAD = """
+import resource
+
+import ftcuda
+from ftcuda.testing import simulation
+
+device = ftcuda.Device()
+device.set_current()
+working, starved = device.create_stream(), device.create_stream()
+working.record()
+working.sync()
+pages = int(open("/proc/self/statm").read().split()[0])
+_, most = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + 2**20, most))  # less than a thread's stack
+try:
+    starved.record()
+    starved.sync()
+except ftcuda.CUDAError as error:
+    print(error)
+print(simulation.last_fault())
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space")
+def test_without_a_thread_for_a_stream_its_context_fails(run_python):
+    said = run_python(NO_THREAD)
+    assert "CUDA_ERROR_LAUNCH_FAILED" in said and "no thread for the work of a stream" in said
