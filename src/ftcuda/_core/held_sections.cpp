@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <new>
 #include <vector>
 
 #ifdef _WIN32
@@ -38,12 +39,14 @@ public:
     PerThread() noexcept {
 #ifdef _WIN32
         key_ = FlsAlloc(destroy);
+        has_key_ = key_ != FLS_OUT_OF_INDEXES;
 #else
-        pthread_key_create(&key_, destroy);
+        has_key_ = pthread_key_create(&key_, destroy) == 0;
 #endif
     }
 
     List* get() const noexcept {
+        if (!has_key_) return nullptr;  // a process has a thousand: somebody else took them all
 #ifdef _WIN32
         return static_cast<List*>(FlsGetValue(key_));
 #else
@@ -53,6 +56,7 @@ public:
 
     List& make() const {
         if (List* const found = get()) return *found;
+        if (!has_key_) throw std::bad_alloc();
         auto made = std::make_unique<List>();
 #ifdef _WIN32
         if (FlsSetValue(key_, made.get()) == 0) throw std::bad_alloc();
@@ -70,6 +74,7 @@ private:
     static void destroy(void* list) noexcept { abandon(static_cast<List*>(list)); }
     pthread_key_t key_;
 #endif
+    bool has_key_;
 };
 
 const PerThread held;
