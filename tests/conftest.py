@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -39,11 +40,8 @@ def live_handles():
     return {name: count for name, count in simulation.live().items() if name != "context"}
 
 
-class Left:
-    """The handles that the last test left, and its file: the next one of the same file begins with them."""
-
-    path = None
-    handles: dict[str, int] = {}  # noqa: RUF012
+# The file of the last test and the handles that it left: the next one of the same file begins with them.
+LEFT = pytest.StashKey[tuple[Path, dict[str, int]]]()
 
 
 @pytest.fixture(autouse=True)
@@ -54,16 +52,17 @@ def nothing_left_behind(code, request):
         return
     from ftcuda.testing import simulation
 
+    stash = request.config.stash
     before = live_handles()
-    if (request.path, before) != (Left.path, Left.handles):  # what a file's fixtures made may wait to be collected
+    if stash.get(LEFT, None) != (request.path, before):  # what a file's fixtures made may wait to be collected
         settle()
         before = live_handles()
     simulation.clear_violations()
     yield
     settle()  # also warns, and so fails, if a destructor failed
-    Left.path, Left.handles = request.path, live_handles()
+    after = live_handles()
+    stash[LEFT] = request.path, dict(after)
     assert simulation.violations() == []
-    after = dict(Left.handles)
     after["event"] = min(after["event"], before["event"] + 64)  # idle events that a context keeps for its own use
     before["event"] = after["event"]
     after["stream"] = min(after["stream"], before["stream"] + 1)  # a context's housekeeping stream

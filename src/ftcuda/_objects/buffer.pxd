@@ -1,7 +1,9 @@
+from libc.stdint cimport uint64_t
 from libcpp.atomic cimport atomic
 
 cimport core.buffer as core
 cimport core.stream as streams
+from core.copy cimport Location
 
 # Whose memory it is: who says.
 cdef enum Where:
@@ -24,3 +26,6 @@ cdef class Buffer:
     @staticmethod
     cdef Buffer adopt(core.Buffer* made, object memory_resource)
     cdef int end(self, streams.Stream* stream, object named, bint collected) except -1
+
+
+cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2

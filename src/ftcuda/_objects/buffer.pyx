@@ -140,7 +140,7 @@ cdef class Buffer:
             owner = Deallocation.of(mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream))
             ordinal = device_of_resource(mr)
         elif pointer != 0:
-            ordinal = find_memory(pointer, location)
+            ordinal = ordinal_of_memory(pointer, location)
         device = Device() if ordinal < 0 else Device(ordinal)
         if owner is not None:
             holder = <void*>owner
@@ -409,8 +409,8 @@ cdef int device_of_resource(object resource) except -2:
         return -1
 
 
-cdef int find_memory(uint64_t pointer, Location& location) except -2:
-    """Asks the driver whose memory an address is; the device's ordinal, -1 for the host's."""
+cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
+    """Asks the driver whose memory an address is; its device's ordinal, -1 for the host's memory, pinned or not."""
     cdef int ordinal = -1
     cdef Status status
     cdef Context* context = Device().context_of()

@@ -5,16 +5,12 @@ from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
 from libc.stdint cimport uint64_t
 
 cimport core.buffer as buffers
-cimport core.copy as core
 from core.copy cimport Location, Place
-from core.device cimport Context
-from core.status cimport Status
-from ftcuda._objects.buffer cimport Buffer
+from ftcuda._objects.buffer cimport Buffer, ordinal_of_memory
 from ftcuda._objects.device cimport Device
 from ftcuda._objects.dlpack cimport (
     CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, take_over,
 )
-from ftcuda._objects.raising cimport raise_status
 from ftcuda._objects.stream cimport Stream, as_stream
 
 from ftcuda._objects.array_interface import MAX_RANK, check_reach, is_int, parse
@@ -487,21 +483,13 @@ cdef StridedMemoryView cuda_interface_view(object value, Stream stream, int olde
 
 cdef int find_memory(StridedMemoryView made) except -1:
     """Asks the driver whose memory the pointer is; an address that it does not know is the host's."""
-    cdef Context* context = Device().context_of()
     cdef Location location = Location.unknown
-    cdef int ordinal = 0
-    cdef Status status
-    cdef uint64_t pointer = made._pointer
-    if pointer == 0:  # an empty array
-        made._device_type, made.device_id = CUDA, context.device().ordinal()
+    if made._pointer == 0:  # an empty array
+        made._device_type, made.device_id = CUDA, Device().context_of().device().ordinal()
         return 0
-    with nogil:
-        status = core.locate(context[0], pointer, location, ordinal)
-    if not status.ok():
-        raise_status(status, "find the memory of", made.exporting_obj)
+    made.device_id = ordinal_of_memory(made._pointer, location)
     made._device_type = {Location.unknown: CPU, Location.device: CUDA, Location.pinned: CUDA_HOST,
                          Location.managed: CUDA_MANAGED}[location]
-    made.device_id = -1 if made._device_type in (CPU, CUDA_HOST) else ordinal
     made._is_host = made._device_type != CUDA
     return 0
 

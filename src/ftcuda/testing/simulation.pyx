@@ -107,6 +107,11 @@ cdef Control control() except NULL:
     return found
 
 
+cdef Control control_if_simulated() except? NULL:
+    """The same; NULL on a real driver."""
+    return control() if driver_info().simulated else NULL
+
+
 def violations():
     """Returns what was done that correct programs never do, oldest first (256 at most are kept). Thread safety: shared."""
     cdef Control sim = control()
@@ -298,7 +303,8 @@ def schedule_leave():
 
 def schedule_is_on():
     """Whether the calling thread is scheduled; never so on a real driver."""
-    return driver_info().simulated and bool(control().schedule_is_on())
+    cdef Control sim = control_if_simulated()
+    return sim != NULL and bool(sim.schedule_is_on())
 
 
 def schedule_point():
@@ -316,31 +322,26 @@ def schedule_park(key):
 
 def schedule_unpark(key):
     """Lets those go who parked on `key`; nobody did on a real driver."""
-    cdef Control sim
+    cdef Control sim = control_if_simulated()
     cdef const void* address = <const void*>key
-    if not driver_info().simulated:
-        return
-    sim = control()
-    with nogil:
-        sim.schedule_unpark(address)
+    if sim != NULL:
+        with nogil:
+            sim.schedule_unpark(address)
 
 
 def schedule_hold(key):
     """Says that this thread has what others park for, with `key`; nobody asks on a real driver."""
-    cdef Control sim
+    cdef Control sim = control_if_simulated()
     cdef const void* address = <const void*>key
-    if not driver_info().simulated:
-        return
-    sim = control()
-    with nogil:
-        sim.schedule_hold(address)
+    if sim != NULL:
+        with nogil:
+            sim.schedule_hold(address)
 
 
 def schedule_let_go(key):
-    cdef Control sim
+    """Says that this thread no longer has it."""
+    cdef Control sim = control_if_simulated()
     cdef const void* address = <const void*>key
-    if not driver_info().simulated:
-        return
-    sim = control()
-    with nogil:
-        sim.schedule_let_go(address)
+    if sim != NULL:
+        with nogil:
+            sim.schedule_let_go(address)
