@@ -23,6 +23,6 @@ fuzz() {
     grep -q 'stat::number_of_executed_units' "$folder/log" && ! grep -q 'SUMMARY' "$folder/log"
 }
 
-fuzz image src/ftcuda/_core/image*.cpp
+fuzz image src/ftcuda/_core/code/image*.cpp
 fuzz ptx src/simdriver/ptx/*.cpp
 echo "fuzz: clean"

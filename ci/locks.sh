@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 command -v clang++ >/dev/null || ci/debian.sh clang
-for source in src/ftcuda/_driver/*.cpp src/ftcuda/_core/*.cpp; do
+for source in src/ftcuda/_driver/*.cpp src/ftcuda/_core/*/*.cpp; do
     clang++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -Wthread-safety -Werror=thread-safety "$source"
     clang++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -Wthread-safety -Werror=thread-safety -DFTCUDA_DEBUG_LOCKS "$source"
 done

@@ -17,7 +17,7 @@ interpreter=$(ci/python.sh tsan)
 python=$(ci/environment.sh t 13)
 site=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 extension=$(ci/debug.sh thread)
-nvrtc=$("$python" -c 'from ftcuda._objects.program import find_nvrtc; print(find_nvrtc()[0])')
+nvrtc=$("$python" -c 'from ftcuda._objects.code.program import find_nvrtc; print(find_nvrtc()[0])')
 export PYTHONPATH=$extension:$site:$PWD FTCUDA_DRIVER=sim FTCUDA_NVRTC=$nvrtc
 export LD_LIBRARY_PATH=${nvrtc%/*}  # NVRTC finds its second library by its caller's path, which ThreadSanitizer hides
 report=$PWD/build/debug-thread/report

@@ -4,17 +4,29 @@ Every public object may be shared by any number of threads. Importing the packag
 """
 
 import ftcuda._objects.process_bound  # noqa: F401 - what cannot be pickled says so from here on
-from ftcuda._objects.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
-from ftcuda._objects.bound_launch import BoundLaunch
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.device import Device, driver_info
-from ftcuda._objects.event import Event
-from ftcuda._objects.external import ExternalMemoryResource
-from ftcuda._objects.host_device import HostDeviceBuffer
+from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.arrays.tensor_map_options import (
+    TensorMapDataType,
+    TensorMapDescriptorOptions,
+    TensorMapInterleave,
+    TensorMapL2Promotion,
+    TensorMapOOBFill,
+    TensorMapSwizzle,
+)
+from ftcuda._objects.arrays.view import StridedMemoryView
+from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.code.launch_config import LaunchConfig
+from ftcuda._objects.code.program import ObjectCode, Program, nvrtc_version
+from ftcuda._objects.code.program_options import ProgramOptions
+from ftcuda._objects.device.device import Device, driver_info
 from ftcuda._objects.immortal import make_immortal
-from ftcuda._objects.kernel import Kernel
-from ftcuda._objects.launch import LaunchConfig, launch
-from ftcuda._objects.memory import (
+from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.launch.launch import launch
+from ftcuda._objects.memory.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.external import ExternalMemoryResource
+from ftcuda._objects.memory.host_device import HostDeviceBuffer
+from ftcuda._objects.memory.memory import (
     CachingMemoryResource,
     DeviceMemoryResource,
     LegacyPinnedMemoryResource,
@@ -23,26 +35,15 @@ from ftcuda._objects.memory import (
     PinnedMemoryResource,
     SynchronousMemoryResource,
 )
-from ftcuda._objects.options import (
+from ftcuda._objects.stream.event import Event
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
     EventOptions,
     ManagedMemoryResourceOptions,
     PinnedMemoryResourceOptions,
     StreamOptions,
 )
-from ftcuda._objects.program import ObjectCode, Program, nvrtc_version
-from ftcuda._objects.program_options import ProgramOptions
-from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
-from ftcuda._objects.tensor_map import TensorMapDescriptor
-from ftcuda._objects.tensor_map_options import (
-    TensorMapDataType,
-    TensorMapDescriptorOptions,
-    TensorMapInterleave,
-    TensorMapL2Promotion,
-    TensorMapOOBFill,
-    TensorMapSwizzle,
-)
-from ftcuda._objects.view import StridedMemoryView
 from ftcuda.adapter import get_include
 from ftcuda.errors import (
     ClosedError,

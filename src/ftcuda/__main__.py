@@ -8,7 +8,7 @@ from importlib import metadata, util
 from typing import Any
 
 import ftcuda
-from ftcuda._objects.program import find_nvrtc
+from ftcuda._objects.code.program import find_nvrtc
 
 
 def gather() -> dict[str, Any]:

@@ -1,7 +1,7 @@
 // Parameter layouts of images, well-formed and not.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/image.hpp"
+#include "../../src/ftcuda/_core/code/image.hpp"
 
 #include <string>
 

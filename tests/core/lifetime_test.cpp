@@ -1,7 +1,7 @@
 // Leases under fire: many threads enter, leave and close one word; exactly one of them destroys, after everybody left.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/spread_lifetime.hpp"
+#include "../../src/ftcuda/_core/sync/spread_lifetime.hpp"
 
 #include <array>
 #include <chrono>

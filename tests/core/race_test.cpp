@@ -1,14 +1,14 @@
 // The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/bound_launch.hpp"
-#include "../../src/ftcuda/_core/copy.hpp"
-#include "../../src/ftcuda/_core/event.hpp"
-#include "../../src/ftcuda/_core/kept.hpp"
-#include "../../src/ftcuda/_core/launch.hpp"
-#include "../../src/ftcuda/_core/limit.hpp"
-#include "../../src/ftcuda/_core/reclaim.hpp"
-#include "../../src/ftcuda/_core/section.hpp"
+#include "../../src/ftcuda/_core/device/reclaim.hpp"
+#include "../../src/ftcuda/_core/launch/bound_launch.hpp"
+#include "../../src/ftcuda/_core/launch/launch.hpp"
+#include "../../src/ftcuda/_core/memory/copy.hpp"
+#include "../../src/ftcuda/_core/stream/event.hpp"
+#include "../../src/ftcuda/_core/stream/kept.hpp"
+#include "../../src/ftcuda/_core/stream/section.hpp"
+#include "../../src/ftcuda/_core/sync/limit.hpp"
 #include "../../src/ftcuda/_driver/library.hpp"
 #include "../../src/ftcuda/_driver/loader.hpp"
 #include "../../src/simdriver/control.hpp"
@@ -300,13 +300,13 @@ void race_copies(Context& context, MemoryResource& memory) {
             CHECK(download(back.data(), place, back.size(), *stream).ok());
             CHECK(back == host);
             while (kept::take_done() != nullptr) ++released;
-            if (turn % 10 == 0) CHECK(context.trim_staging().ok());
+            if (turn % 10 == 0) CHECK(Staging::of(context).trim().ok());
         }
         CHECK(close(*buffer).ok());
         stream->close();
     });
     CHECK(context.synchronize().ok());
-    CHECK(context.trim_staging().ok());
+    CHECK(Staging::of(context).trim().ok());
     while (kept::take_done() != nullptr) ++released;
     CHECK(released.load() == 4 * 50 && !kept::any());
     CHECK(account->figures().current_bytes == 0 && account->figures().total_count == 4 * 50);

@@ -28,7 +28,7 @@ void at_point() {
 
 #undef FTCUDA_SCHEDULE_POINT
 #define FTCUDA_SCHEDULE_POINT(where) at_point()
-#include "../../src/ftcuda/_core/spread_lifetime.hpp"
+#include "../../src/ftcuda/_core/sync/spread_lifetime.hpp"
 
 namespace {
 

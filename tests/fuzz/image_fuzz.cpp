@@ -1,5 +1,5 @@
 // Whatever is loaded as an image, the core answers without harm.
-#include "../../src/ftcuda/_core/image.hpp"
+#include "../../src/ftcuda/_core/code/image.hpp"
 
 using namespace ftcuda::core;
 

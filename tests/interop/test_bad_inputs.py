@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ftcuda import LaunchConfig, StridedMemoryView, launch
-from ftcuda._objects.array_interface import parse
+from ftcuda._objects.arrays.array_interface import parse
 
 GOOD = {"shape": (4, 3), "typestr": "<f4", "data": (4096, False), "version": 3, "strides": None}
 MISSING = object()

@@ -17,7 +17,7 @@ from ftcuda import (
     StridedMemoryView,
     launch,
 )
-from ftcuda._objects.viewable import Viewable
+from ftcuda._objects.arrays.viewable import Viewable
 from ftcuda.testing import together
 
 # Its threads would be given the same buffers and write them; the tests that race make threads of their own.

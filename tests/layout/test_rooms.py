@@ -12,6 +12,12 @@ CIMPORT = re.compile(r"^\s*(?:from\s+(\S+)\s+cimport|cimport\s+(\S+))", re.MULTI
 IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MULTILINE)
 
 
+# The wings of a floor, the lowest first: what stands in one uses its own wing and those before it.
+CORE = ("sync", "device", "stream", "memory", "code", "launch")
+DECLARATIONS = ("driver", *CORE)
+OBJECTS = ("support", "device", "stream", "memory", "code", "arrays", "launch")
+
+
 def sources(folder, *suffixes):
     found = [path for path in folder.rglob("*") if path.suffix in suffixes]
     assert found, f"no sources in {folder}"
@@ -38,9 +44,92 @@ def test_the_core_uses_the_driver_room_and_nothing_else():
     forbidden = re.compile(r"\bgetenv\b|\bfprintf\b|\bprintf\b|\bstd::c(out|err)\b")
     for path in sources(PACKAGE / "_core", ".hpp", ".cpp"):
         for kind, name in includes(path):
-            assert kind == "<" or "/" not in name or name.startswith("../_driver/"), f"{path} includes {name}"
+            room = (path.parent / name).resolve().relative_to(PACKAGE).parts[0] if kind == '"' else "_core"
+            assert room in ("_driver", "_core"), f"{path} includes {name}"
         if path.name != "lock_order.cpp":  # debug builds: it says what it found and aborts
             assert not forbidden.search(path.read_text()), f"{path} prints or reads the environment"
+
+
+def uses_in_core(path):
+    return [(path.parent / name).resolve() for kind, name in includes(path) if kind == '"']
+
+
+def uses_in_declarations(path):
+    """The files whose declarations a .pxd takes."""
+    modules = [first or second for first, second in CIMPORT.findall(path.read_text())]
+    return [PACKAGE / "_objects" / f"{name.replace('.', '/')}.pxd" for name in modules if name.startswith("core.")]
+
+
+def uses_in_objects(path):
+    """The files whose classes and functions a module takes when it is compiled."""
+    modules = [first or second for first, second in CIMPORT.findall(path.read_text())]
+    return [ROOT / "src" / f"{name.replace('.', '/')}.pxd" for name in modules if name.startswith("ftcuda._objects.")]
+
+
+FLOORS = {
+    "_core": (PACKAGE / "_core", CORE, (".hpp", ".cpp"), uses_in_core),
+    "declarations": (PACKAGE / "_objects" / "core", DECLARATIONS, (".pxd",), uses_in_declarations),
+    "_objects": (PACKAGE / "_objects", OBJECTS, (".pyx", ".pxd"), uses_in_objects),
+}
+
+
+def wing(path, folder):
+    """The wing that a file stands in; empty for a file of no wing."""
+    inside = path.relative_to(folder).parts if path.is_relative_to(folder) else ()
+    return inside[0] if len(inside) > 1 else ""
+
+
+def steps_up(folder, wings, suffixes, uses):
+    """The arrows from a wing to a later one, and to files that are not there."""
+    for path in sources(folder, *suffixes):
+        here = wing(path, folder)
+        for used in uses(path):
+            there = wing(used, folder)
+            if not used.exists():
+                yield f"{path} uses {used}, which is not there"
+            elif here in wings and there in wings and wings.index(there) > wings.index(here):
+                yield f"{path}, in {here}, uses {used}, in {there}"
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_arrows_between_wings_point_one_way(floor):
+    assert list(steps_up(*FLOORS[floor])) == []
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_every_wing_is_known(floor):
+    folder, wings, suffixes, _ = FLOORS[floor]
+    folders = {path.name for path in folder.iterdir() if path.is_dir() and path.name not in ("__pycache__", "core")}
+    assert folders == set(wings)
+    outside = [path for path in folder.iterdir() if path.suffix in suffixes]
+    assert {path.name for path in outside} <= {"__init__.pxd", "immortal.pyx", "process_bound.pyx"}  # of every kind of object
+
+
+@pytest.mark.parametrize("floor", FLOORS)
+def test_no_file_uses_itself_by_way_of_others(floor):
+    folder, _, suffixes, uses = FLOORS[floor]
+    left = {path: {used for used in uses(path) if used != path} for path in sources(folder, *suffixes)}
+    while done := {path for path, used in left.items() if not used & left.keys()}:
+        left = {path: used for path, used in left.items() if path not in done}
+    assert sorted(map(str, left)) == []
+
+
+@pytest.mark.parametrize(
+    ("file", "include", "words"),
+    [
+        ("sync/a.hpp", "../stream/b.hpp", "in sync, uses"),
+        ("stream/a.hpp", "../stream/c.hpp", "which is not there"),
+        ("stream/a.hpp", "../sync/c.hpp", None),
+        ("stream/a.hpp", "b.hpp", None),
+    ],
+)
+def test_the_lint_of_the_wings_sees(tmp_path, file, include, words):
+    for name in ("sync/c.hpp", "stream/b.hpp"):
+        (tmp_path / name).parent.mkdir()
+        (tmp_path / name).touch()
+    (tmp_path / file).write_text(f'#include "{include}"\n')
+    found = list(steps_up(tmp_path, CORE, (".hpp",), uses_in_core))
+    assert (found == []) if words is None else (len(found) == 1 and words in found[0])
 
 
 def test_objects_reach_the_core_through_its_declarations():
@@ -81,10 +170,18 @@ def test_testing_does_not_know_the_core():
 
 
 def test_one_noun_one_name():
-    for noun in ("device", "stream", "event", "memory", "buffer", "kernel", "launch", "bound_launch"):
-        for path in (f"_core/{noun}.hpp", f"_core/{noun}.cpp", f"_objects/core/{noun}.pxd", f"_objects/{noun}.pyx"):
-            assert (PACKAGE / path).exists(), path
-        assert (ROOT / "tests" / "objects" / f"test_{noun}.py").exists(), noun
+    nouns = {
+        "device": ("device",),
+        "stream": ("stream", "event"),
+        "memory": ("memory", "buffer"),
+        "code": ("kernel",),
+        "launch": ("launch", "bound_launch"),
+    }
+    for room, names in nouns.items():
+        for noun in names:
+            for file in ("_core/{}/{}.hpp", "_core/{}/{}.cpp", "_objects/core/{}/{}.pxd", "_objects/{}/{}.pyx"):
+                assert (PACKAGE / file.format(room, noun)).exists(), file.format(room, noun)
+            assert (ROOT / "tests" / "objects" / f"test_{noun}.py").exists(), noun
 
 
 def test_files_stay_small():

@@ -162,7 +162,7 @@ def test_arguments_by_name(saxpy, stream):
 
 def test_launch_describes_itself():
     assert str(inspect.signature(launch)) == "(stream, config, kernel, *kernel_args)"
-    assert launch.__module__ == "ftcuda._objects.launch" and launch.__doc__.startswith("Submits a kernel")
+    assert launch.__module__ == "ftcuda._objects.launch.launch" and launch.__doc__.startswith("Submits a kernel")
 
 
 def test_no_call_counts_references_to_launch():

@@ -347,7 +347,7 @@ def test_the_heap_for_headers_grows(run_python, tmp_path):
 import ctypes
 import pathlib
 import ftcuda
-from ftcuda._objects.program import find_nvrtc
+from ftcuda._objects.code.program import find_nvrtc
 ftcuda.nvrtc_version()
 nvrtc = ctypes.CDLL(find_nvrtc()[0])
 size = ctypes.c_size_t(1 << 16)

@@ -1,18 +1,18 @@
 """Objects to which nobody counts references."""
 
-from ftcuda._objects.bound_launch import BoundLaunch
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.device import Device
-from ftcuda._objects.event import Event
-from ftcuda._objects.kernel import Kernel
-from ftcuda._objects.launch import LaunchConfig
-from ftcuda._objects.memory import MemoryResource
-from ftcuda._objects.program import ObjectCode
-from ftcuda._objects.stream import Stream
-from ftcuda._objects.tensor_map import TensorMapDescriptor
-from ftcuda._objects.view import StridedMemoryView
+from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.arrays.view import StridedMemoryView
+from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.code.program import ObjectCode
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.code.launch_config import LaunchConfig
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.stream.event import Event
+from ftcuda._objects.stream.stream import Stream
 
-cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     bint become_immortal "ftcuda::objects::make_immortal"(object wanted)
 
 KINDS = (BoundLaunch, Buffer, Device, Event, Kernel, LaunchConfig, MemoryResource, ObjectCode, Stream, StridedMemoryView,

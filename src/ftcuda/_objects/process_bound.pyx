@@ -1,19 +1,19 @@
 """What objects say that are asked to go to another process and cannot: all that are handles of the driver or of memory."""
 
-from ftcuda._objects.accounting import (
+from ftcuda._objects.memory.accounting import (
     AccountingMemoryResource,
     LimitingMemoryResource,
     StatisticsMemoryResource,
     TrackingMemoryResource,
     WrappedMemoryResource,
 )
-from ftcuda._objects.bound_launch import BoundLaunch
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.event import Event
-from ftcuda._objects.hooks import Hook
-from ftcuda._objects.host_device import HostDeviceBuffer
-from ftcuda._objects.kernel import Kernel, KernelAttributes, KernelOccupancy
-from ftcuda._objects.memory import (
+from ftcuda._objects.code.kernel import Kernel, KernelAttributes, KernelOccupancy
+from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.hooks import Hook
+from ftcuda._objects.memory.host_device import HostDeviceBuffer
+from ftcuda._objects.stream.event import Event
+from ftcuda._objects.memory.memory import (
     CachingMemoryResource,
     DeviceMemoryResource,
     LegacyPinnedMemoryResource,
@@ -23,11 +23,11 @@ from ftcuda._objects.memory import (
     PinnedMemoryResource,
     SynchronousMemoryResource,
 )
-from ftcuda._objects.stream import ExclusiveSection, Stream
-from ftcuda._objects.tensor_map import TensorMapDescriptor
-from ftcuda._objects.view import StridedMemoryView
+from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.arrays.view import StridedMemoryView
+from ftcuda._objects.stream.stream import ExclusiveSection, Stream
 
-cdef extern from "process_bound.hpp" namespace "ftcuda::objects":
+cdef extern from "_objects/support/process_bound.hpp" namespace "ftcuda::objects":
     int refuse_to_pickle(object type, str advice) except -1
 
 ELSEWHERE = {

@@ -9,9 +9,10 @@ import os
 import shlex
 import sys
 import tempfile
+from importlib.resources import files
 from pathlib import Path
 
-SIMULATED_DRIVER = Path(__file__).resolve().parents[1] / "libftcuda_simdriver.so"
+SIMULATED_DRIVER = Path(str(files("ftcuda") / "libftcuda_simdriver.so"))
 NAMES = ("libcuda.so.1", "libcuda.so")  # what programs give to dlopen
 
 

@@ -1,8 +1,8 @@
 #include "kernel.hpp"
 
-#include "../_driver/table.hpp"
-#include "mutex.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
+#include "../sync/mutex.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
 #include "module.hpp"
 
-#include "../_driver/table.hpp"
-#include "process.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/process.hpp"
+#include "../device/reclaim.hpp"
 
 namespace ftcuda::core {
 

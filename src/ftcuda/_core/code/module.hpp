@@ -1,8 +1,8 @@
 // A kernel image and the modules it becomes: loaded on a device at the first need, by one thread, while others wait.
 #pragma once
 
-#include "context.hpp"
-#include "lifetime.hpp"
+#include "../device/context.hpp"
+#include "../sync/lifetime.hpp"
 
 #include <array>
 #include <string>

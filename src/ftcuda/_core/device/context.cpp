@@ -1,12 +1,10 @@
 #include "context.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
+#include "../sync/limit.hpp"
 #include "context_wait.hpp"
-#include "limit.hpp"
 #include "process.hpp"
 #include "reclaim.hpp"
-#include "staging.hpp"
-#include "stream.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -90,19 +88,6 @@ bool Context::is_reached(CUevent event) noexcept {
     return status.ok();
 }
 
-Status Context::default_stream(CUstream token, Stream*& stream) {
-    std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? legacy_stream_ : per_thread_stream_;
-    stream = published.load(std::memory_order_acquire);
-    if (stream != nullptr) return {};
-    Ref<Stream> mine;
-    if (const Status status = Stream::make_default(*this, token, mine); !status.ok()) return status;
-    FTCUDA_SCHEDULE_POINT("publish a default stream");
-    if (published.compare_exchange_strong(stream, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-        stream = mine.detach();  // kept for as long as the context, which is for ever
-    }
-    return {};
-}
-
 Status Context::housekeeping_stream(CUstream& stream) {
     stream = housekeeping_stream_.load(std::memory_order_acquire);
     if (stream != nullptr) return {};
@@ -114,24 +99,6 @@ Status Context::housekeeping_stream(CUstream& stream) {
         return {};
     }
     return observe(cu.cuStreamDestroy_v2(mine));
-}
-
-Staging& Context::staging() {
-    Staging* staging = staging_.load(std::memory_order_acquire);
-    if (staging != nullptr) return *staging;
-    auto mine = std::make_unique<Staging>(*this);
-    FTCUDA_SCHEDULE_POINT("publish the staging memory");
-    if (staging_.compare_exchange_strong(staging, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-        staging = mine.release();  // kept for as long as the context, which is for ever
-    }
-    return *staging;
-}
-
-Status Context::trim_staging() {
-    const ContextScope scope(*this);
-    if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
-    return staging().trim();
 }
 
 Status Context::memory_info(std::size_t& free, std::size_t& total) {

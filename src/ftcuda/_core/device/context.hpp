@@ -1,9 +1,9 @@
-// A device's primary context and what belongs to it: whether it is poisoned, idle events, default streams, and what is
-// to be freed once nothing runs. Contexts are never freed.
+// A device's primary context and what belongs to it: whether it is poisoned, idle events, and what is to be freed once nothing
+// runs. Contexts are never freed.
 #pragma once
 
+#include "../sync/mutex.hpp"
 #include "device.hpp"
-#include "mutex.hpp"
 
 #include <atomic>
 #include <functional>
@@ -47,13 +47,6 @@ public:
     // Whether the work behind a recorded event is done; false also where that cannot be known.
     bool is_reached(abi::CUevent event) noexcept;
 
-    // `token` is CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
-    Status default_stream(abi::CUstream token, Stream*& stream);
-
-    // Pinned memory for copies of pageable memory.
-    Staging& staging();
-    Status trim_staging();
-
     // A stream of our own, for frees that have no other stream to be ordered in.
     Status housekeeping_stream(abi::CUstream& stream);
 
@@ -72,6 +65,9 @@ public:
     Status synchronize(const Limit& limit);
 
 private:
+    friend class Staging;
+    friend class Stream;
+
     void remember(Status status) noexcept;
     ContextWait& wait();
 
@@ -81,11 +77,11 @@ private:
 
     // Synchronises itself: the first sticky failure, packed; 0 while there is none. Relaxed: it guards no other data.
     std::atomic<std::uint64_t> poison_{0};
-    // Published once each with release, read with acquire.
+    // Published once each with release, read with acquire. The streams and the staging memory are published by their own classes.
     std::atomic<Stream*> legacy_stream_{nullptr};
     std::atomic<Stream*> per_thread_stream_{nullptr};
-    std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
     std::atomic<Staging*> staging_{nullptr};
+    std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
     std::atomic<ContextWait*> wait_{nullptr};
 
     Mutex events_mutex_{Rank::event_pool};

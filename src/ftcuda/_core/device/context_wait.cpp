@@ -1,6 +1,6 @@
 #include "context_wait.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
 #include "context.hpp"
 
 #include <thread>

@@ -2,8 +2,8 @@
 // of its own is in the driver's wait, and whoever waits with a limit asks how far that thread is.
 #pragma once
 
-#include "mutex.hpp"
-#include "../_driver/status.hpp"
+#include "../../_driver/status.hpp"
+#include "../sync/mutex.hpp"
 
 #include <atomic>
 #include <cstdint>

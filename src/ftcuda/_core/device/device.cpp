@@ -1,7 +1,7 @@
 #include "device.hpp"
 
-#include "../_driver/loader.hpp"
-#include "../_driver/table.hpp"
+#include "../../_driver/loader.hpp"
+#include "../../_driver/table.hpp"
 #include "context.hpp"
 #include "process.hpp"
 

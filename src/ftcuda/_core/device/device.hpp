@@ -1,7 +1,7 @@
 // A device: what it is and can do, read once, constant afterwards. Devices are never freed.
 #pragma once
 
-#include "../_driver/status.hpp"
+#include "../../_driver/status.hpp"
 
 #include <array>
 #include <atomic>

@@ -1,7 +1,7 @@
 #include "reclaim.hpp"
 
-#include "../_driver/table.hpp"
-#include "mutex.hpp"
+#include "../../_driver/table.hpp"
+#include "../sync/mutex.hpp"
 
 #include <array>
 #include <atomic>

@@ -4,7 +4,7 @@
 // from a later call. Reclaiming itself never invalidates another thread's stream capture (RelaxedCapture).
 #pragma once
 
-#include "../_driver/status.hpp"
+#include "../../_driver/status.hpp"
 
 #include <cstddef>
 

@@ -3,9 +3,9 @@
 // Launches in different threads write nothing in common but the leases of buffers that they share: see striped.hpp.
 #pragma once
 
-#include "kept.hpp"
+#include "../stream/kept.hpp"
+#include "../sync/striped.hpp"
 #include "launch.hpp"
-#include "striped.hpp"
 #include "tensor_map.hpp"
 
 #include <vector>

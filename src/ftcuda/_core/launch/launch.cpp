@@ -1,6 +1,6 @@
 #include "launch.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
 
 namespace ftcuda::core {
 

@@ -1,8 +1,8 @@
 // One launch: a kernel, a shape, a stream, packed arguments.
 #pragma once
 
-#include "buffer.hpp"
-#include "kernel.hpp"
+#include "../code/kernel.hpp"
+#include "../memory/buffer.hpp"
 
 namespace ftcuda::core {
 

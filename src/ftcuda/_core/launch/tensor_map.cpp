@@ -1,6 +1,6 @@
 #include "tensor_map.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
 
 namespace ftcuda::core {
 

@@ -1,8 +1,8 @@
 // A tensor map: what the device's tensor memory accelerator must know of a tensor, in the driver's own coding.
 #pragma once
 
-#include "kept.hpp"
-#include "striped.hpp"
+#include "../stream/kept.hpp"
+#include "../sync/striped.hpp"
 
 namespace ftcuda::core {
 

@@ -1,8 +1,8 @@
 // What was allocated through a counting or limiting resource: charged before the allocation, credited when the buffer is freed.
 #pragma once
 
-#include "lifetime.hpp"
-#include "mutex.hpp"
+#include "../sync/lifetime.hpp"
+#include "../sync/mutex.hpp"
 
 #include <cstddef>
 

@@ -1,8 +1,8 @@
 #include "buffer.hpp"
 
-#include "../_driver/table.hpp"
-#include "kept.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
+#include "../stream/kept.hpp"
 
 #include <memory>
 

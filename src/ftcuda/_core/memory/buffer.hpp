@@ -1,9 +1,9 @@
 // A buffer: a range of memory, the stream it was allocated in, and the streams that use it.
 #pragma once
 
+#include "../sync/spread_lifetime.hpp"
 #include "account.hpp"
 #include "memory.hpp"
-#include "spread_lifetime.hpp"
 #include "uses.hpp"
 
 namespace ftcuda::core {

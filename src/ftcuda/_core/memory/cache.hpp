@@ -11,8 +11,8 @@
 // Under a lock the driver is asked about events only: all else, takers and givers do before or after.
 #pragma once
 
-#include "mutex.hpp"
-#include "stream.hpp"
+#include "../stream/stream.hpp"
+#include "../sync/mutex.hpp"
 
 #include <array>
 #include <memory>

@@ -1,6 +1,6 @@
 #include "copy.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
 #include "staging.hpp"
 
 #include <algorithm>
@@ -40,9 +40,9 @@ Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     if (started) status = context.record(stream.cu_stream(), chunk.event);
     if (status.ok()) return status;
     if (started) {  // the copy may still use the chunk, and nothing says until when
-        context.retire([&context, chunk] { context.staging().give(chunk); });
+        context.retire([&context, chunk] { Staging::of(context).give(chunk); });
     } else {
-        context.staging().give(chunk);
+        Staging::of(context).give(chunk);
     }
     chunk = {};
     return status;
@@ -55,7 +55,7 @@ CUdeviceptr address(const Staging::Chunk& chunk) noexcept {
 // Copies in pieces through two chunks: while the device copies from one, the host fills the other. More of them, or new ones for
 // each piece, would be slower: the memory would leave the processor's caches between the host's writing and the device's reading.
 Status upload_pieces(CUdeviceptr destination, const char* source, std::size_t bytes, Stream& stream) {
-    Staging& staging = stream.context().staging();
+    Staging& staging = Staging::of(stream.context());
     std::array<Staging::Chunk, 2> chunks{};
     Status status;
     for (std::size_t done = 0; done < bytes && status.ok(); done += Staging::chunk_bytes) {
@@ -80,14 +80,14 @@ struct Piece {
 
 Status begin_download(char* destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Piece& piece) {
     piece = {{}, destination, bytes};
-    if (const Status status = stream.context().staging().take(piece.chunk); !status.ok()) return status;
+    if (const Status status = Staging::of(stream.context()).take(piece.chunk); !status.ok()) return status;
     return copy_piece(address(piece.chunk), source, bytes, stream, piece.chunk);
 }
 
 Status end_download(Piece& piece, Context& context) {
-    const Status status = context.staging().wait(piece.chunk);
+    const Status status = Staging::of(context).wait(piece.chunk);
     if (status.ok()) std::memcpy(piece.destination, piece.chunk.memory, piece.bytes);
-    context.staging().give(piece.chunk);
+    Staging::of(context).give(piece.chunk);
     return status;
 }
 

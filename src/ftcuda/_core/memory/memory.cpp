@@ -1,8 +1,8 @@
 #include "memory.hpp"
 
-#include "../_driver/aside.hpp"
-#include "../_driver/table.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/aside.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
 
 #include <algorithm>
 

@@ -6,9 +6,9 @@
 // order is given out in the same order again (cache.hpp), and other resources are asked only for the rest.
 #pragma once
 
+#include "../device/context.hpp"
+#include "../sync/spread_lifetime.hpp"
 #include "cache.hpp"
-#include "context.hpp"
-#include "spread_lifetime.hpp"
 
 namespace ftcuda::core {
 

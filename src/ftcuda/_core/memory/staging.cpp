@@ -1,13 +1,27 @@
 #include "staging.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/schedule.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
 
+#include <memory>
 #include <utility>
 
 namespace ftcuda::core {
 
 using driver::cu;
 using namespace abi;
+
+Staging& Staging::of(Context& context) {
+    Staging* staging = context.staging_.load(std::memory_order_acquire);
+    if (staging != nullptr) return *staging;
+    auto mine = std::make_unique<Staging>(context);
+    FTCUDA_SCHEDULE_POINT("publish the staging memory");
+    if (context.staging_.compare_exchange_strong(staging, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        staging = mine.release();  // kept for as long as the context, which is for ever
+    }
+    return *staging;
+}
 
 Status Staging::take(Chunk& chunk) {
     bool full = false;
@@ -51,6 +65,9 @@ Status Staging::make(Chunk& chunk) {
 }
 
 Status Staging::trim() {
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    const reclaim::RelaxedCapture relaxed;
     std::deque<Chunk> idle;
     {
         const Lock lock(mutex_);

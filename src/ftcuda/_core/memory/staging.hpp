@@ -1,7 +1,7 @@
 // Pinned host memory through which pageable memory is copied: chunks of a context, used again once their copy is done.
 #pragma once
 
-#include "context.hpp"
+#include "../device/context.hpp"
 
 #include <deque>
 
@@ -16,6 +16,9 @@ public:
         abi::CUevent event = nullptr;  // recorded behind the copy that uses the chunk; null: nobody uses it
     };
 
+    // The context's own.
+    static Staging& of(Context& context);
+
     explicit Staging(Context& context) noexcept : context_(context) {}
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
@@ -27,7 +30,7 @@ public:
     Status wait(Chunk& chunk);
     void give(Chunk chunk) EXCLUDES(mutex_);
 
-    // Frees the chunks that nobody uses.
+    // Frees the chunks that nobody uses. Makes the context current.
     Status trim() EXCLUDES(mutex_);
 
 private:

@@ -1,6 +1,6 @@
 #include "uses.hpp"
 
-#include "../_driver/schedule.hpp"
+#include "../../_driver/schedule.hpp"
 
 #include <memory>
 #include <thread>

@@ -5,7 +5,7 @@
 // that are closed and done leave it, and default streams whose latest work is done.
 #pragma once
 
-#include "stream.hpp"
+#include "../stream/stream.hpp"
 
 #include <array>
 

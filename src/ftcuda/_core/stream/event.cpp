@@ -1,8 +1,8 @@
 #include "event.hpp"
 
-#include "../_driver/table.hpp"
-#include "limit.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
+#include "../sync/limit.hpp"
 
 namespace ftcuda::core {
 

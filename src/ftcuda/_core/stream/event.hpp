@@ -1,8 +1,8 @@
 // An event: a point in a stream's work that can be waited for, asked about and timed.
 #pragma once
 
-#include "context.hpp"
-#include "lifetime.hpp"
+#include "../device/context.hpp"
+#include "../sync/lifetime.hpp"
 
 namespace ftcuda::core {
 

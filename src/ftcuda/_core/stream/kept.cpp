@@ -1,7 +1,7 @@
 #include "kept.hpp"
 
-#include "../_driver/table.hpp"
-#include "reclaim.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/reclaim.hpp"
 
 #include <algorithm>
 #include <deque>

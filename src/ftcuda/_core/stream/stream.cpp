@@ -1,12 +1,12 @@
 #include "stream.hpp"
 
-#include "../_driver/table.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/process.hpp"
+#include "../device/reclaim.hpp"
+#include "../sync/limit.hpp"
 #include "event.hpp"
 #include "held_sections.hpp"
 #include "kept.hpp"
-#include "limit.hpp"
-#include "process.hpp"
-#include "reclaim.hpp"
 
 namespace ftcuda::core {
 
@@ -79,12 +79,18 @@ void Stream::keep_owner(void* owner) {
     owner_ = Ref<Shared>::adopt(new kept::Guest(owner));
 }
 
-Status Stream::make_default(Context& context, CUstream token, Ref<Stream>& stream) {
+Status Stream::find_default(Context& context, CUstream token, Stream*& stream) {
+    std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? context.legacy_stream_ : context.per_thread_stream_;
+    stream = published.load(std::memory_order_acquire);
+    if (stream != nullptr) return {};
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    Ref<Stream> made = Ref<Stream>::adopt(new Stream(context, token, Kind::default_token));
-    if (const Status status = made->read_attributes(); !status.ok()) return status;
-    stream = std::move(made);
+    Ref<Stream> mine = Ref<Stream>::adopt(new Stream(context, token, Kind::default_token));
+    if (const Status status = mine->read_attributes(); !status.ok()) return status;
+    FTCUDA_SCHEDULE_POINT("publish a default stream");
+    if (published.compare_exchange_strong(stream, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+        stream = mine.detach();  // kept for as long as the context, which is for ever
+    }
     return {};
 }
 

@@ -5,8 +5,8 @@
 // lifetime.hpp.
 #pragma once
 
-#include "context.hpp"
-#include "lifetime.hpp"
+#include "../device/context.hpp"
+#include "../sync/lifetime.hpp"
 
 #include <utility>
 
@@ -20,7 +20,8 @@ public:
     static Status create(Context& context, unsigned flags, int priority, Ref<Stream>& stream);
     // A stream that somebody else owns and destroys.
     static Status wrap(abi::CUstream cu_stream, Ref<Stream>& stream);
-    static Status make_default(Context& context, abi::CUstream token, Ref<Stream>& stream);
+    // The context's own for CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
+    static Status find_default(Context& context, abi::CUstream token, Stream*& stream);
 
     Context& context() const noexcept { return *context_; }
     abi::CUstream cu_stream() const noexcept { return cu_stream_; }

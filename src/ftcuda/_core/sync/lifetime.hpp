@@ -17,7 +17,7 @@
 // nobody" to "closing, one" and its own leave() destroys the handle a second time.
 #pragma once
 
-#include "../_driver/schedule.hpp"
+#include "../../_driver/schedule.hpp"
 
 #include <atomic>
 #include <cstdint>

@@ -4,8 +4,8 @@
 // a 128th of what it has waited so far, so that it ends at most 1 % late (docs/decisions/0012-waits-that-can-end.md).
 #pragma once
 
-#include "../_driver/schedule.hpp"
-#include "../_driver/status.hpp"
+#include "../../_driver/schedule.hpp"
+#include "../../_driver/status.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "mutex.hpp"
 
-#include "../_driver/schedule.hpp"
+#include "../../_driver/schedule.hpp"
 #include "lock_order.hpp"
 
 namespace ftcuda::core {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ftcuda._objects.elements import is_foreign
+from ftcuda._objects.arrays.elements import is_foreign
 
 MAX_RANK = 64  # more than any array library has
 

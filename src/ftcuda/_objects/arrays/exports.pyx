@@ -3,24 +3,24 @@
 import numpy as np
 from libc.stdint cimport uint64_t
 
-cimport core.buffer as buffers
-cimport core.copy as core
-cimport core.stream as streams
-from core.copy cimport Place
-from core.device cimport Context
-from core.status cimport Status
-from ftcuda._objects.buffer cimport Buffer
-from ftcuda._objects.dlpack cimport (
+cimport core.memory.buffer as buffers
+cimport core.memory.copy as core
+cimport core.stream.stream as streams
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.copy cimport Place
+from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
 )
-from ftcuda._objects.kept cimport keep, let_go
-from ftcuda._objects.raising cimport raise_status
-from ftcuda._objects.stream cimport Stream
-from ftcuda._objects.view cimport StridedMemoryView, buffer_view, located, view_or_none
+from ftcuda._objects.arrays.view cimport StridedMemoryView, buffer_view, located, view_or_none
+from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.kept cimport keep, let_go
+from ftcuda._objects.support.raising cimport raise_status
 
-from ftcuda._objects.elements import OPAQUE
-from ftcuda._objects.memory import LegacyPinnedMemoryResource
-from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.arrays.elements import OPAQUE
+from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError
 
 

@@ -1,5 +1,5 @@
-cimport core.tensor_map as core
-from ftcuda._objects.view cimport StridedMemoryView
+cimport core.launch.tensor_map as core
+from ftcuda._objects.arrays.view cimport StridedMemoryView
 
 
 cdef class TensorMapDescriptor:

@@ -1,13 +1,13 @@
-from ftcuda._objects.buffer import DeviceArray
-from ftcuda._objects.device import Device
-from ftcuda._objects.tensor_map_options import (
+from ftcuda._objects.arrays.tensor_map_options import (
     TensorMapDescriptorOptions,
     TensorMapInterleave,
     TensorMapL2Promotion,
     TensorMapOOBFill,
     TensorMapSwizzle,
 )
-from ftcuda._objects.view import StridedMemoryView
+from ftcuda._objects.arrays.view import StridedMemoryView
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.memory.buffer import DeviceArray
 
 class TensorMapDescriptor:
     @staticmethod

@@ -4,19 +4,19 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy
 
-cimport core.tensor_map as core
-from core.device cimport Context
-from core.kept cimport Guest
-from core.lifetime cimport Ref
-from core.status cimport Status
-from ftcuda._objects.device cimport Device
-from ftcuda._objects.dlpack cimport CPU, CUDA
-from ftcuda._objects.kept cimport release_done
-from ftcuda._objects.raising cimport raise_status, refuse_to_make
-from ftcuda._objects.view cimport StridedMemoryView, located, view_of_argument
+cimport core.launch.tensor_map as core
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.stream.kept cimport Guest
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
+from ftcuda._objects.arrays.view cimport StridedMemoryView, located, view_of_argument
+from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.support.kept cimport release_done
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
-from ftcuda._objects.options import checked
-from ftcuda._objects.tensor_map_options import (
+from ftcuda._objects.support.options import checked
+from ftcuda._objects.arrays.tensor_map_options import (
     CORNERS,
     SIZES,
     TensorMapDescriptorOptions,

@@ -8,7 +8,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from ftcuda._objects.elements import element_of
+from ftcuda._objects.arrays.elements import element_of
 
 
 class TensorMapDataType(IntEnum):

@@ -1,10 +1,10 @@
 from libc.stdint cimport uint64_t
 
-cimport core.buffer as buffers
-from core.copy cimport Place
-from ftcuda._objects.buffer cimport Buffer
-from ftcuda._objects.dlpack cimport Imported
-from ftcuda._objects.stream cimport Stream
+cimport core.memory.buffer as buffers
+from core.memory.copy cimport Place
+from ftcuda._objects.arrays.dlpack cimport Imported
+from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.stream.stream cimport Stream
 
 
 cdef class StridedMemoryView:

@@ -3,16 +3,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ftcuda._objects.buffer import AnyArray, Buffer, DeviceArray
-from ftcuda._objects.stream import AnyStream
-from ftcuda._objects.tensor_map import TensorMapDescriptor
-from ftcuda._objects.tensor_map_options import (
+from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.arrays.tensor_map_options import (
     TensorMapDescriptorOptions,
     TensorMapInterleave,
     TensorMapL2Promotion,
     TensorMapOOBFill,
     TensorMapSwizzle,
 )
+from ftcuda._objects.memory.buffer import AnyArray, Buffer, DeviceArray
+from ftcuda._objects.stream.stream import AnyStream
 
 class StridedMemoryView:
     def __init__(self, obj: AnyArray | None = None, stream_ptr: int | AnyStream | None = None) -> None: ...

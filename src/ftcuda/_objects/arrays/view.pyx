@@ -4,19 +4,19 @@ import numpy as np
 from cpython.buffer cimport PyObject_CheckBuffer, PyObject_GetBuffer
 from libc.stdint cimport uint64_t
 
-cimport core.buffer as buffers
-from core.copy cimport Location, Place
-from ftcuda._objects.buffer cimport Buffer, ordinal_of_memory
-from ftcuda._objects.device cimport Device
-from ftcuda._objects.dlpack cimport (
+cimport core.memory.buffer as buffers
+from core.memory.copy cimport Location, Place
+from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.memory.buffer cimport Buffer, ordinal_of_memory
+from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, take_over,
 )
-from ftcuda._objects.stream cimport Stream, as_stream
+from ftcuda._objects.stream.stream cimport Stream, as_stream
 
-from ftcuda._objects.array_interface import MAX_RANK, check_reach, is_int, parse
-from ftcuda._objects.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
-from ftcuda._objects.handles import handle_of
-from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.arrays.array_interface import MAX_RANK, check_reach, is_int, parse
+from ftcuda._objects.arrays.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.support.handles import handle_of
 
 cdef enum:
     INTERFACE_OF_VIEWS = 3    # the first version that a view is made of, as in cuda.core
@@ -594,5 +594,5 @@ cdef StridedMemoryView buffer_view(Buffer buffer, object shape, object strides, 
 
 
 # At the end: exports and tensor maps need the class, which needs them only when it is used.
-import ftcuda._objects.exports as _exports  # noqa: E402
-import ftcuda._objects.tensor_map as _tensor_map  # noqa: E402
+import ftcuda._objects.arrays.exports as _exports  # noqa: E402
+import ftcuda._objects.arrays.tensor_map as _tensor_map  # noqa: E402

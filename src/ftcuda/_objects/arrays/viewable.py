@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 
-from ftcuda._objects.view import StridedMemoryView
+from ftcuda._objects.arrays.view import StridedMemoryView
 
 
 class Viewable:

@@ -1,5 +1,5 @@
-cimport core.kernel as core
-from core.device cimport Context
+cimport core.code.kernel as core
+from core.device.device cimport Context
 
 
 # How to pack one parameter: constant once the kernel exists.

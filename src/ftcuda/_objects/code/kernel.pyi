@@ -1,9 +1,9 @@
 from typing import Any, NamedTuple, SupportsInt
 
-from ftcuda._objects.bound_launch import BoundLaunch
-from ftcuda._objects.launch import LaunchConfig
-from ftcuda._objects.program import ObjectCode
-from ftcuda._objects.stream import AnyStream
+from ftcuda._objects.code.launch_config import LaunchConfig
+from ftcuda._objects.code.program import ObjectCode
+from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.stream.stream import AnyStream
 
 class ParamInfo(NamedTuple):
     offset: int

@@ -5,17 +5,17 @@ from collections import namedtuple
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libcpp.string cimport string
 
-cimport core.kernel as core
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.status cimport Status
-from ftcuda._objects.device cimport Device, as_device
-from ftcuda._objects.launch cimport LaunchConfig
-from ftcuda._objects.program cimport ObjectCode
-from ftcuda._objects.raising cimport raise_status, refuse_to_make
-from ftcuda._objects.stream cimport Stream, as_stream
+cimport core.code.kernel as core
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.code.program cimport ObjectCode
+from ftcuda._objects.device.device cimport Device, as_device
+from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
-from ftcuda._objects.handles import checked_handle
+from ftcuda._objects.support.handles import checked_handle
 from ftcuda.errors import CUDAError, NotSupportedError
 
 # `module`: there is no frame of this one from which namedtuple could tell it, and without it they cannot be pickled.
@@ -381,4 +381,4 @@ cdef class KernelOccupancy:
 
 
 # At the end: bound launches need kernels, and kernels need them only to bind.
-import ftcuda._objects.bound_launch as _bound_launch  # noqa: E402
+import ftcuda._objects.launch.bound_launch as _bound_launch  # noqa: E402

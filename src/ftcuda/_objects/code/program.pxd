@@ -1,4 +1,4 @@
-cimport core.module as core
+cimport core.code.module as core
 
 
 cdef class ObjectCode:

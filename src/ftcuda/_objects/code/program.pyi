@@ -2,10 +2,10 @@ from collections.abc import Iterable, Mapping
 from os import PathLike
 from typing import Protocol
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.device import Device
-from ftcuda._objects.kernel import Kernel
-from ftcuda._objects.program_options import ProgramOptions
+from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.code.program_options import ProgramOptions
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.memory.buffer import Buffer
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
 
 Image = bytes | bytearray | str | PathLike[str]

@@ -8,17 +8,17 @@ from libcpp cimport bool as c_bool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-cimport core.module as core
-from core.device cimport Context
-from core.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
-from core.nvrtc cimport nvrtc_version as core_nvrtc_version
-from core.status cimport Status
-from ftcuda._objects.device cimport Device, as_device
-from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
+cimport core.code.module as core
+from core.device.device cimport Context
+from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
+from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
+from core.driver.status cimport Status
+from ftcuda._objects.device.device cimport Device, as_device
+from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-from ftcuda._objects.options import checked
-from ftcuda._objects.program_options import ProgramOptions, word
+from ftcuda._objects.code.program_options import ProgramOptions, word
+from ftcuda._objects.support.options import checked
 from ftcuda.errors import NVRTCError, NotSupportedError
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
 
@@ -418,5 +418,5 @@ refuse_to_make(ObjectCode)
 
 
 # At the end: kernels need object code, which needs kernels only when it is asked for one.
-import ftcuda._objects.buffer as _buffer  # noqa: E402
-import ftcuda._objects.kernel as _kernel  # noqa: E402
+import ftcuda._objects.code.kernel as _kernel  # noqa: E402
+import ftcuda._objects.memory.buffer as _buffer  # noqa: E402

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ftcuda._objects.device import Device
+from ftcuda._objects.device.device import Device
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType
 
 Text = str | os.PathLike[str]

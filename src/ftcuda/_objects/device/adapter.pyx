@@ -1,13 +1,13 @@
 """The driver's entry points for other extensions."""
 
-from pathlib import Path
-
 from cpython.pycapsule cimport PyCapsule_New
 
-from core.loader cimport find_entry, loaded, loaded_driver
-from core.status cimport error_name, error_text
-from ftcuda._objects.device cimport require_driver
+from core.driver.loader cimport find_entry, loaded, loaded_driver
+from core.driver.status cimport error_name, error_text
+from ftcuda._objects.device.device cimport require_driver
 from ftcuda.adapter cimport FTCUDA_DRIVER_CAPSULE, ftcuda_driver_v1
+
+from ftcuda._objects.support.installed import installed
 
 
 cdef int load() except -1:
@@ -46,4 +46,4 @@ def get_include():
 
     Thread safety: atomic.
     """
-    return str(Path(__file__).resolve().parent.parent / "include")
+    return str(installed("include/ftcuda/driver.h").parents[1])

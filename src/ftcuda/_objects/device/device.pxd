@@ -1,5 +1,5 @@
-cimport core.device as core
-from core.status cimport Status
+cimport core.device.device as core
+from core.driver.status cimport Status
 
 cdef int require_driver() except -1
 

@@ -1,11 +1,11 @@
 from typing import NamedTuple
 from uuid import UUID
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.event import Event
-from ftcuda._objects.memory import MemoryResource
-from ftcuda._objects.options import EventOptions, StreamOptions
-from ftcuda._objects.stream import AnyStream, Stream
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.stream.event import Event
+from ftcuda._objects.stream.stream import AnyStream, Stream
+from ftcuda._objects.support.options import EventOptions, StreamOptions
 
 class ComputeCapability(NamedTuple):
     major: int

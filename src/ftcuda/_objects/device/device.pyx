@@ -6,21 +6,22 @@ import sys
 import time
 import uuid
 from collections import namedtuple
-from pathlib import Path
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 from libcpp.string cimport string
 
-cimport core.device as core
-from core.loader cimport candidates, load, loaded, loaded_driver
-from core.limit cimport Limit
-from core.process cimport begin_exit, watch_forks
-from core.status cimport Status
-from ftcuda._objects.raising cimport deliver_mail, raise_status
-from ftcuda._objects.waiting cimport limit_of
+cimport core.device.device as core
+from core.device.process cimport begin_exit, watch_forks
+from core.driver.loader cimport candidates, load, loaded, loaded_driver
+from core.driver.status cimport Status
+from core.memory.staging cimport Staging
+from core.sync.limit cimport Limit
+from ftcuda._objects.support.raising cimport deliver_mail, raise_status
+from ftcuda._objects.support.waiting cimport limit_of
 
-from ftcuda._objects.device_properties import FLAGS, INTEGERS
+from ftcuda._objects.device.device_properties import FLAGS, INTEGERS
+from ftcuda._objects.support.installed import installed
 from ftcuda.errors import DriverNotFoundError
 
 cdef extern from "Python.h":
@@ -29,14 +30,13 @@ cdef extern from "Python.h":
         newfunc tp_new
         void* tp_vectorcall
 
-cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     bint make_immortal(object wanted)
 
 ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"), module=__name__)
 DriverInfo = namedtuple("DriverInfo", ("path", "version", "simulated"), module=__name__)
 
-PACKAGE = Path(__file__).resolve().parent.parent
-SIMULATED_DRIVER = PACKAGE / ("ftcuda_simdriver.dll" if sys.platform == "win32" else "libftcuda_simdriver.so")
+SIMULATED_DRIVER = "ftcuda_simdriver.dll" if sys.platform == "win32" else "libftcuda_simdriver.so"
 
 
 cdef int require_driver() except -1:
@@ -46,7 +46,7 @@ cdef int require_driver() except -1:
     if loaded():
         return 0
     choice = os.environ.get("FTCUDA_DRIVER", "cuda").encode()
-    simulated = os.fsencode(SIMULATED_DRIVER)
+    simulated = os.fsencode(installed(SIMULATED_DRIVER))
     with nogil:
         found = load(candidates(choice, simulated), problem)
     if not found:
@@ -249,7 +249,7 @@ cdef class Device:
         cdef Status status
         cdef core.Context* context = self.context_of()
         with nogil:
-            status = context.trim_staging()
+            status = Staging.of(context[0]).trim()
         if not status.ok():
             raise_status(status, "free the staging memory of", self)
 
@@ -523,6 +523,6 @@ def _has_tensor_maps(Device device not None):
 
 
 # At the end: these rooms need Device, and Device needs them only when it is used.
-import ftcuda._objects.event as _event  # noqa: E402
-import ftcuda._objects.memory as _memory  # noqa: E402
-import ftcuda._objects.stream as _stream  # noqa: E402
+import ftcuda._objects.memory.memory as _memory  # noqa: E402
+import ftcuda._objects.stream.event as _event  # noqa: E402
+import ftcuda._objects.stream.stream as _stream  # noqa: E402

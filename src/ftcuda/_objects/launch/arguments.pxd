@@ -1,8 +1,8 @@
-cimport core.buffer as buffers
-from core.bound_launch cimport BoundArgument
-from ftcuda._objects.kernel cimport Kernel
-from ftcuda._objects.stream cimport Stream
-from ftcuda._objects.view cimport StridedMemoryView
+cimport core.memory.buffer as buffers
+from core.launch.bound_launch cimport BoundArgument
+from ftcuda._objects.arrays.view cimport StridedMemoryView
+from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.stream.stream cimport Stream
 
 cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
 cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,

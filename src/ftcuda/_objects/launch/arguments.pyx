@@ -17,22 +17,22 @@ from libc.math cimport isinf
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-cimport core.buffer as buffers
-from core.bound_launch cimport BoundArgument
-from core.device cimport Context
-from core.kernel cimport ParameterKind
-from core.lifetime cimport Ref
-from core.tensor_map cimport TensorMap
-from ftcuda._objects.buffer cimport Buffer
-from ftcuda._objects.device cimport Device
-from ftcuda._objects.dlpack cimport CPU, CUDA
-from ftcuda._objects.kernel cimport Kernel, Slot
-from ftcuda._objects.stream cimport Stream
-from ftcuda._objects.tensor_map cimport MAP_BYTES, TensorMapDescriptor
-from ftcuda._objects.view cimport StridedMemoryView, is_masked, located, view_or_none
+cimport core.memory.buffer as buffers
+from core.code.kernel cimport ParameterKind
+from core.device.device cimport Context
+from core.launch.bound_launch cimport BoundArgument
+from core.launch.tensor_map cimport TensorMap
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
+from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
+from ftcuda._objects.arrays.view cimport StridedMemoryView, is_masked, located, view_or_none
+from ftcuda._objects.code.kernel cimport Kernel, Slot
+from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.stream.stream cimport Stream
 
-from ftcuda._objects.elements import is_foreign, is_foreign_type
-from ftcuda._objects.handles import handle_of
+from ftcuda._objects.arrays.elements import is_foreign, is_foreign_type
+from ftcuda._objects.support.handles import handle_of
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1

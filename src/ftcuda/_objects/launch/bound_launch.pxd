@@ -1,6 +1,6 @@
-cimport core.bound_launch as core
-from ftcuda._objects.kernel cimport Kernel
-from ftcuda._objects.launch cimport LaunchConfig
+cimport core.launch.bound_launch as core
+from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.code.launch_config cimport LaunchConfig
 
 
 cdef class BoundLaunch:

@@ -1,6 +1,6 @@
-from ftcuda._objects.kernel import Kernel
-from ftcuda._objects.launch import LaunchConfig
-from ftcuda._objects.stream import AnyStream
+from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.code.launch_config import LaunchConfig
+from ftcuda._objects.stream.stream import AnyStream
 
 class BoundLaunch:
     @property

@@ -4,18 +4,18 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
 from libcpp.vector cimport vector
 
-cimport core.bound_launch as core
-cimport core.stream as streams
-from core.bound_launch cimport BoundArgument
-from core.kept cimport Guest
-from core.lifetime cimport Ref
-from core.status cimport Status
-from ftcuda._objects.arguments cimport closable, pack_bound, unpack, wrong_count
-from ftcuda._objects.kept cimport keep, release_done
-from ftcuda._objects.kernel cimport Kernel
-from ftcuda._objects.launch cimport LaunchConfig
-from ftcuda._objects.raising cimport raise_status, refuse_to_make
-from ftcuda._objects.stream cimport Stream, as_stream
+cimport core.launch.bound_launch as core
+cimport core.stream.stream as streams
+from core.driver.status cimport Status
+from core.launch.bound_launch cimport BoundArgument
+from core.stream.kept cimport Guest
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
+from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.kept cimport keep, release_done
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
 
 cdef class BoundLaunch:

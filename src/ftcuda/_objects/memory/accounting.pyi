@@ -1,8 +1,8 @@
 import traceback
 from typing import NamedTuple
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.memory import MemoryResource
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.memory import MemoryResource
 
 class MemoryStatistics(NamedTuple):
     current_bytes: int

@@ -9,11 +9,11 @@ from collections import namedtuple
 
 from libcpp cimport bool
 
-cimport core.account as core
-from core.status cimport Status
-from ftcuda._objects.buffer cimport Buffer
-from ftcuda._objects.kept cimport release_done
-from ftcuda._objects.memory cimport MemoryResource, allocate_from, checked_size
+cimport core.memory.account as core
+from core.driver.status cimport Status
+from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from, checked_size
+from ftcuda._objects.support.kept cimport release_done
 
 from ftcuda.errors import OutOfMemoryError
 

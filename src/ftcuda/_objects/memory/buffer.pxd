@@ -1,9 +1,9 @@
 from libc.stdint cimport uint64_t
 from libcpp.atomic cimport atomic
 
-cimport core.buffer as core
-cimport core.stream as streams
-from core.copy cimport Location
+cimport core.memory.buffer as core
+cimport core.stream.stream as streams
+from core.memory.copy cimport Location
 
 # Whose memory it is: who says.
 cdef enum Where:

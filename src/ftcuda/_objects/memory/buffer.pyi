@@ -1,8 +1,8 @@
 from collections.abc import Buffer as HostBuffer
 from typing import Any, Protocol, Self, SupportsInt, overload
 
-from ftcuda._objects.device import Device
-from ftcuda._objects.stream import AnyStream
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.stream.stream import AnyStream
 
 class HasDLPack(Protocol):
     def __dlpack__(self, *, stream: Any = None) -> object: ...

@@ -9,25 +9,25 @@ from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
-cimport core.buffer as core
-cimport core.memory as resources
-cimport core.stream as streams
-from core.copy cimport Location, Place, locate
-from core.copy cimport copy as copy_places
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.status cimport Status, describe
-from ftcuda._objects.device cimport Device, device_of
-from ftcuda._objects.deallocation cimport Deallocation
-from ftcuda._objects.kept cimport keep, let_go
-from ftcuda._objects.memory cimport MemoryResource, checked_size, provide_allocate
-from ftcuda._objects.memory cimport allocate_from as allocate_through
-from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
-from ftcuda._objects.stream cimport Stream, as_stream
+cimport core.memory.buffer as core
+cimport core.memory.memory as resources
+cimport core.stream.stream as streams
+from core.device.device cimport Context
+from core.driver.status cimport Status, describe
+from core.memory.copy cimport Location, Place, locate
+from core.memory.copy cimport copy as copy_places
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.device.device cimport Device, device_of
+from ftcuda._objects.memory.deallocation cimport Deallocation
+from ftcuda._objects.memory.memory cimport MemoryResource, checked_size, provide_allocate
+from ftcuda._objects.memory.memory cimport allocate_from as allocate_through
+from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.kept cimport keep, let_go
+from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
-from ftcuda._objects.handles import checked_handle
-from ftcuda._objects.hooks import ALLOCATED, FREED, announce
-from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.memory.hooks import ALLOCATED, FREED, announce
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.support.handles import checked_handle
 from ftcuda.errors import ClosedError, OutOfMemoryError
 
 cdef extern from "Python.h":
@@ -524,5 +524,5 @@ def byte_view(Buffer buffer not None):
 
 
 # At the end: views need buffers, which need views only when they are exported or copied to arrays.
-import ftcuda._objects.exports as _exports  # noqa: E402
-import ftcuda._objects.view as _view  # noqa: E402
+import ftcuda._objects.arrays.exports as _exports  # noqa: E402
+import ftcuda._objects.arrays.view as _view  # noqa: E402

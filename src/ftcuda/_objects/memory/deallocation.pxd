@@ -1,10 +1,10 @@
-from core.device cimport Context
-from core.event cimport CUevent
+from core.device.device cimport Context
+from core.stream.event cimport CUevent
 from cpython.object cimport PyObject
 from libcpp.atomic cimport atomic
 
-from ftcuda._objects.kept cimport Loan
-from ftcuda._objects.stream cimport Stream
+from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.kept cimport Loan
 
 ctypedef PyObject* Borrowed
 

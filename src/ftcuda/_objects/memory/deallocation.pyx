@@ -3,16 +3,16 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-cimport core.kept as core
-cimport core.stream as streams
-from core.device cimport Context
-from core.event cimport CUevent
-from core.status cimport Status
-from ftcuda._objects.kept cimport Loan, keep_until
-from ftcuda._objects.stream cimport Stream
+cimport core.stream.kept as core
+cimport core.stream.stream as streams
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.stream.event cimport CUevent
+from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.kept cimport Loan, keep_until
 
-from ftcuda._objects.kept import run_contained
-from ftcuda._objects.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
+from ftcuda._objects.support.kept import run_contained
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject* object)

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import Any
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.memory import MemoryResource
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.memory import MemoryResource
 
 
 def address_of(allocated: object) -> int:

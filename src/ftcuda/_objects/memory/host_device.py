@@ -1,8 +1,8 @@
 """Device memory and the pinned memory that feeds it."""
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.device import Device
-from ftcuda._objects.memory import LegacyPinnedMemoryResource, MemoryResource
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource, MemoryResource
 
 
 class HostDeviceBuffer:

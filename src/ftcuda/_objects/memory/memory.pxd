@@ -1,4 +1,4 @@
-cimport core.memory as core
+cimport core.memory.memory as core
 
 
 cdef class MemoryResource:

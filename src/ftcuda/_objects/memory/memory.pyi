@@ -1,13 +1,13 @@
 from typing import NamedTuple
 
-from ftcuda._objects.buffer import Buffer
-from ftcuda._objects.device import Device
-from ftcuda._objects.options import (
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.stream.stream import AnyStream
+from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
     ManagedMemoryResourceOptions,
     PinnedMemoryResourceOptions,
 )
-from ftcuda._objects.stream import AnyStream
 
 class MemoryPoolAttributes:
     reuse_follow_event_dependencies: bool

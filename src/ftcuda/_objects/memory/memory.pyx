@@ -6,28 +6,28 @@ from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport uint64_t
 
-cimport core.memory as core
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.memory cimport MemoryKind
-from core.status cimport Status
-from ftcuda._objects.device cimport Device, as_device, device_of, provide_allocate_on
-from ftcuda._objects.raising cimport raise_status
+cimport core.memory.memory as core
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.memory cimport MemoryKind
+from core.sync.lifetime cimport Ref
+from ftcuda._objects.device.device cimport Device, as_device, device_of, provide_allocate_on
+from ftcuda._objects.support.raising cimport raise_status
 
-from ftcuda._objects.options import (
+from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
     ManagedMemoryResourceOptions,
     PinnedMemoryResourceOptions,
     checked,
 )
-from ftcuda._objects.overridable import overridable
+from ftcuda._objects.support.overridable import overridable
 from ftcuda.errors import ClosedError, NotSupportedError
 
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
 
-cdef extern from "immortal.hpp" namespace "ftcuda::objects":
+cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     void make_immortal(object wanted)
 
 
@@ -532,4 +532,4 @@ def _set_attribute(PoolLease lease not None, int attribute, uint64_t value):
 provide_allocate_on(allocate_on)
 
 # At the end: buffers need resources, and resources need buffers only when they allocate.
-import ftcuda._objects.buffer as _buffer  # noqa: E402
+import ftcuda._objects.memory.buffer as _buffer  # noqa: E402

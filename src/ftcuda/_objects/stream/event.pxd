@@ -1,5 +1,5 @@
-cimport core.event as core
-from ftcuda._objects.device cimport Device
+cimport core.stream.event as core
+from ftcuda._objects.device.device cimport Device
 
 
 cdef class Event:

@@ -1,4 +1,4 @@
-from ftcuda._objects.device import Device
+from ftcuda._objects.device.device import Device
 
 class Event:
     @property

@@ -1,16 +1,16 @@
 """Events."""
 
-cimport core.event as core
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.limit cimport Limit
+cimport core.stream.event as core
+from core.device.device cimport Context
+from core.sync.lifetime cimport Ref
+from core.sync.limit cimport Limit
 from libcpp cimport bool
-from core.status cimport Status
-from ftcuda._objects.device cimport Device, device_of
-from ftcuda._objects.raising cimport deliver_mail, raise_status, refuse_to_make
-from ftcuda._objects.waiting cimport limit_of
+from core.driver.status cimport Status
+from ftcuda._objects.device.device cimport Device, device_of
+from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.waiting cimport limit_of
 
-from ftcuda._objects.options import EventOptions, checked
+from ftcuda._objects.support.options import EventOptions, checked
 
 
 cdef class Event:

@@ -1,5 +1,5 @@
-cimport core.stream as core
-from core.device cimport Context
+cimport core.stream.stream as core
+from core.device.device cimport Context
 
 
 cdef class Stream:

@@ -1,9 +1,9 @@
 from contextlib import AbstractContextManager
 from typing import Protocol, SupportsInt
 
-from ftcuda._objects.device import Device
-from ftcuda._objects.event import Event
-from ftcuda._objects.options import EventOptions
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.stream.event import Event
+from ftcuda._objects.support.options import EventOptions
 
 class HasCudaStream(Protocol):
     def __cuda_stream__(self) -> tuple[int, int]: ...

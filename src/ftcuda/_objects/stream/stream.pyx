@@ -5,20 +5,20 @@ import sys
 from cpython.ref cimport Py_INCREF
 from libcpp cimport bool
 
-cimport core.stream as core
-from core.device cimport Context
-from core.kept cimport Guest
-from core.lifetime cimport Ref, Shared
-from core.limit cimport Limit
-from core.status cimport Status
-from ftcuda._objects.device cimport Device, device_of, require_driver
-from ftcuda._objects.event cimport Event
-from ftcuda._objects.kept cimport release_done
-from ftcuda._objects.raising cimport deliver_mail, noun_of, raise_status, refuse_to_make
-from ftcuda._objects.waiting cimport limit_of
+cimport core.stream.stream as core
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.stream.kept cimport Guest
+from core.sync.lifetime cimport Ref, Shared
+from core.sync.limit cimport Limit
+from ftcuda._objects.device.device cimport Device, device_of, require_driver
+from ftcuda._objects.stream.event cimport Event
+from ftcuda._objects.support.kept cimport release_done
+from ftcuda._objects.support.raising cimport deliver_mail, noun_of, raise_status, refuse_to_make
+from ftcuda._objects.support.waiting cimport limit_of
 
-from ftcuda._objects.handles import checked_handle
-from ftcuda._objects.options import StreamOptions, checked
+from ftcuda._objects.support.handles import checked_handle
+from ftcuda._objects.support.options import StreamOptions, checked
 from ftcuda.errors import ClosedError
 
 
@@ -112,7 +112,7 @@ cdef class Stream:
         if context == NULL:
             context = Device().context_of()
         with nogil:
-            status = (<core.ContextStreams*>context).default_stream(self._token, found)
+            status = core.Stream.find_default(context[0], self._token, found)
         if not status.ok():
             raise_status(status, "use", self)
         return found

@@ -1,6 +1,6 @@
-from core.device cimport Context
-from core.event cimport CUevent
-from core.stream cimport Stream
+from core.device.device cimport Context
+from core.stream.event cimport CUevent
+from core.stream.stream cimport Stream
 
 cdef int keep(Stream* stream, object wanted) except -1
 cdef int keep_until(Context* context, CUevent event, object wanted) except -1

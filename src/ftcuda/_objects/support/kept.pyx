@@ -3,10 +3,10 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-cimport core.kept as core
-from core.device cimport Context
-from core.event cimport CUevent
-from core.stream cimport Stream
+cimport core.stream.kept as core
+from core.device.device cimport Context
+from core.stream.event cimport CUevent
+from core.stream.stream cimport Stream
 
 cdef extern from "Python.h":
     void PyErr_WriteUnraisable(object where)

@@ -1,6 +1,6 @@
-from core.status cimport Status
+from core.driver.status cimport Status
 
-cdef extern from "only_made.hpp" namespace "ftcuda::objects":
+cdef extern from "_objects/support/only_made.hpp" namespace "ftcuda::objects":
     void refuse_to_make(object type)
 
 cdef int raise_status(Status status, str verb, object subject, tuple involved=*) except -1

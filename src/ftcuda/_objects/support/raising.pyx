@@ -3,9 +3,9 @@
 import re
 import warnings
 
-from core.reclaim cimport Notice, has_mail, take, take_dropped
-from core.status cimport Reason, Status, describe, error_name, error_text
-from ftcuda._objects.kept cimport release_done
+from core.device.reclaim cimport Notice, has_mail, take, take_dropped
+from core.driver.status cimport Reason, Status, describe, error_name, error_text
+from ftcuda._objects.support.kept cimport release_done
 
 from ftcuda.errors import (
     CUDAError,

@@ -1,4 +1,4 @@
-from core.limit cimport Limit
+from core.sync.limit cimport Limit
 
 
 cdef Limit limit_of(object timeout) except *

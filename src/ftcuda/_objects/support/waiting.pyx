@@ -2,9 +2,9 @@
 
 from libcpp cimport bool
 
-from core.limit cimport Limit
+from core.sync.limit cimport Limit
 
-from ftcuda._objects.main_thread import MAIN_THREAD
+from ftcuda._objects.support.main_thread import MAIN_THREAD
 
 cdef extern from "Python.h":
     unsigned long PyThread_get_thread_ident()

@@ -3,10 +3,10 @@ from libcpp cimport bool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.module cimport Module
-from core.status cimport Status
+from core.code.module cimport Module
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.sync.lifetime cimport Ref
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
@@ -15,7 +15,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
         pass
 
 
-cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/code/image.hpp" namespace "ftcuda::core" nogil:
     enum class ParameterKind:
         unknown
         integer
@@ -33,7 +33,7 @@ cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
         bool offsets_known
 
 
-cdef extern from "_core/kernel.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/code/kernel.hpp" namespace "ftcuda::core" nogil:
     cppclass Kernel:
         @staticmethod
         Status get(Module& module, string name, Context& context, Ref[Kernel]& kernel, string& log) except +

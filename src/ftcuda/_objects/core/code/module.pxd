@@ -2,17 +2,17 @@ from libcpp cimport bool
 from libcpp.string cimport string
 from libcpp.vector cimport vector
 
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.status cimport Status
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.sync.lifetime cimport Ref
 
 
-cdef extern from "_core/image.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/code/image.hpp" namespace "ftcuda::core" nogil:
     bool is_whole(const string& image)
     vector[string] kernel_names(const string& image) except +
 
 
-cdef extern from "_core/module.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/code/module.hpp" namespace "ftcuda::core" nogil:
     cppclass Module:
         @staticmethod
         Ref[Module] make(string image, string signatures) except +

@@ -1,8 +1,8 @@
 from libcpp cimport bool
 from libcpp.string cimport string
 
-from core.limit cimport Limit
-from core.status cimport Status
+from core.driver.status cimport Status
+from core.sync.limit cimport Limit
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
@@ -10,7 +10,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
         char bytes[16]
 
 
-cdef extern from "_core/device.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/device/device.hpp" namespace "ftcuda::core" nogil:
     cppclass Device:
         @staticmethod
         Status count(int& devices)
@@ -35,12 +35,11 @@ cdef extern from "_core/device.hpp" namespace "ftcuda::core" nogil:
         bool offer_object(void* object)
 
 
-cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/device/context.hpp" namespace "ftcuda::core" nogil:
     cppclass Context:
         Device& device()
         Status usable()
         Status synchronize() except +
         Status synchronize(const Limit& limit) except +
-        Status trim_staging() except +
         Status memory_info(size_t& free, size_t& total) except +
         Status priority_range(int& least, int& greatest) except +

@@ -1,9 +1,9 @@
 from libcpp cimport bool
 
-from core.status cimport Status
+from core.driver.status cimport Status
 
 
-cdef extern from "_core/reclaim.hpp" namespace "ftcuda::core::reclaim" nogil:
+cdef extern from "_core/device/reclaim.hpp" namespace "ftcuda::core::reclaim" nogil:
     cppclass Notice:
         Status status
         const char* verb

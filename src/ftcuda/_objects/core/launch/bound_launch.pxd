@@ -1,17 +1,17 @@
 from libcpp cimport bool
 from libcpp.vector cimport vector
 
-from core.buffer cimport Buffer
-from core.kernel cimport Kernel
-from core.kept cimport Guest
-from core.launch cimport LaunchShape
-from core.lifetime cimport Ref
-from core.status cimport Status
-from core.stream cimport Stream
-from core.tensor_map cimport TensorMap, TensorMapState
+from core.code.kernel cimport Kernel
+from core.driver.status cimport Status
+from core.launch.launch cimport LaunchShape
+from core.launch.tensor_map cimport TensorMap, TensorMapState
+from core.memory.buffer cimport Buffer
+from core.stream.kept cimport Guest
+from core.stream.stream cimport Stream
+from core.sync.lifetime cimport Ref
 
 
-cdef extern from "_core/bound_launch.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/launch/bound_launch.hpp" namespace "ftcuda::core" nogil:
     cppclass BoundArgument:
         BoundArgument()
         Ref[Guest] value

@@ -1,12 +1,12 @@
 from libcpp cimport bool
 
-from core.buffer cimport Buffer
-from core.kernel cimport CUlaunchConfig, Kernel
-from core.status cimport Status
-from core.stream cimport Stream
+from core.code.kernel cimport CUlaunchConfig, Kernel
+from core.driver.status cimport Status
+from core.memory.buffer cimport Buffer
+from core.stream.stream cimport Stream
 
 
-cdef extern from "_core/launch.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/launch/launch.hpp" namespace "ftcuda::core" nogil:
     cppclass Dimensions "ftcuda::core::LaunchShape::Dimensions":
         unsigned x
         unsigned y

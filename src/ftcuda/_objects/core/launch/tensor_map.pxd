@@ -1,10 +1,10 @@
 from libc.stdint cimport uint32_t, uint64_t
 
-from core.buffer cimport Buffer
-from core.device cimport Context
-from core.kept cimport Guest
-from core.lifetime cimport Ref
-from core.status cimport Status
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.buffer cimport Buffer
+from core.stream.kept cimport Guest
+from core.sync.lifetime cimport Ref
 
 
 cdef extern from "<array>" nogil:
@@ -19,7 +19,7 @@ cdef extern from "<array>" nogil:
         int& operator[](size_t)
 
 
-cdef extern from "_core/tensor_map.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/launch/tensor_map.hpp" namespace "ftcuda::core" nogil:
     cppclass Tensor:
         Tensor()
         int type

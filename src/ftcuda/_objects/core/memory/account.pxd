@@ -1,7 +1,7 @@
 from libcpp cimport bool
 
 
-cdef extern from "_core/account.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/memory/account.hpp" namespace "ftcuda::core" nogil:
     cppclass Figures "ftcuda::core::Account::Figures":
         size_t current_bytes
         size_t current_count

@@ -1,16 +1,16 @@
 from libc.stdint cimport uint32_t, uint64_t
 from libcpp cimport bool
 
-from core.account cimport Account
-from core.device cimport Context
-from core.event cimport CUevent
-from core.lifetime cimport Ref
-from core.memory cimport MemoryResource
-from core.status cimport Status
-from core.stream cimport Stream
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.account cimport Account
+from core.memory.memory cimport MemoryResource
+from core.stream.event cimport CUevent
+from core.stream.stream cimport Stream
+from core.sync.lifetime cimport Ref
 
 
-cdef extern from "_core/buffer.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
     cppclass Handout "ftcuda::core::Buffer::Handout":
         Handout()
         void* holder

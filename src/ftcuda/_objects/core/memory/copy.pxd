@@ -1,12 +1,12 @@
 from libc.stdint cimport uint64_t
 
-from core.buffer cimport Buffer
-from core.device cimport Context
-from core.status cimport Status
-from core.stream cimport Stream
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.buffer cimport Buffer
+from core.stream.stream cimport Stream
 
 
-cdef extern from "_core/copy.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/memory/copy.hpp" namespace "ftcuda::core" nogil:
     enum class Location:
         unknown
         device

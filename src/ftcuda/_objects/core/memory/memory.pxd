@@ -1,12 +1,12 @@
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.status cimport Status
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.sync.lifetime cimport Ref
 
 
-cdef extern from "_core/memory.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/memory/memory.hpp" namespace "ftcuda::core" nogil:
     enum class MemoryKind:
         device
         pinned

@@ -1,9 +1,9 @@
 from libcpp cimport bool
 
-from core.device cimport Context
-from core.lifetime cimport Ref
-from core.limit cimport Limit
-from core.status cimport Status
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.sync.lifetime cimport Ref
+from core.sync.limit cimport Limit
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
@@ -12,7 +12,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
     unsigned CU_EVENT_DISABLE_TIMING
 
 
-cdef extern from "_core/event.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/stream/event.hpp" namespace "ftcuda::core" nogil:
     cppclass Event:
         @staticmethod
         Status create(Context& context, unsigned flags, Ref[Event]& event) except +

@@ -1,13 +1,13 @@
 from libcpp cimport bool
 
-from core.device cimport Context
-from core.event cimport CUevent
-from core.status cimport Status
-from core.lifetime cimport Shared
-from core.stream cimport Stream
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.stream.event cimport CUevent
+from core.stream.stream cimport Stream
+from core.sync.lifetime cimport Shared
 
 
-cdef extern from "_core/kept.hpp" namespace "ftcuda::core::kept" nogil:
+cdef extern from "_core/stream/kept.hpp" namespace "ftcuda::core::kept" nogil:
     void keep(Stream& stream, void* object) except +
     void keep(Context& context, CUevent event, void* object) except +
     bool is_over(Context& context, CUevent event)

@@ -1,11 +1,11 @@
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
-from core.device cimport Context
-from core.event cimport Event
-from core.lifetime cimport Ref, Shared
-from core.limit cimport Limit
-from core.status cimport Status
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.stream.event cimport Event
+from core.sync.lifetime cimport Ref, Shared
+from core.sync.limit cimport Limit
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
@@ -16,12 +16,14 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
     unsigned CU_STREAM_NON_BLOCKING
 
 
-cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
     cppclass Stream:
         @staticmethod
         Status create(Context& context, unsigned flags, int priority, Ref[Stream]& stream) except +
         @staticmethod
         Status wrap(CUstream cu_stream, Ref[Stream]& stream) except +
+        @staticmethod
+        Status find_default(Context& context, CUstream token, Stream*& stream) except +
         void keep_owner(void* owner) except +
         Context& context()
         CUstream cu_stream()
@@ -42,14 +44,8 @@ cdef extern from "_core/stream.hpp" namespace "ftcuda::core" nogil:
         void name_tasks_by(const void* (*name)() noexcept nogil)
 
 
-cdef extern from "_core/section.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/stream/section.hpp" namespace "ftcuda::core" nogil:
     cppclass Section:
         Section(Stream& stream)
         Status begin(const void* task, Ref[Shared] keeper) except +
         bool end()
-
-
-cdef extern from "_core/context.hpp" namespace "ftcuda::core" nogil:
-    # The same C++ class as device.Context, with what needs streams.
-    cppclass ContextStreams "ftcuda::core::Context":
-        Status default_stream(CUstream token, Stream*& stream) except +

@@ -1,4 +1,4 @@
-cimport core.launch as core
+cimport core.launch.launch as core
 
 
 cdef class LaunchConfig:

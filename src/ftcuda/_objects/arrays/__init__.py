@@ -1,0 +1,1 @@
+"""Views of arrays, and the protocols by which they are exchanged."""

@@ -1,0 +1,1 @@
+"""Programs, object code and kernels."""

@@ -1,0 +1,1 @@
+"""Devices, their properties, and the loaded driver."""

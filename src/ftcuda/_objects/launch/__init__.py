@@ -1,0 +1,1 @@
+"""Launches and their arguments."""
