@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the C++ rooms for 64-bit Arm, whose memory orders less than x86's, and runs their tests under QEMU on the simulated
+# Compiles the C++ layers for 64-bit Arm, whose memory orders less than x86's, and runs their tests under QEMU on the simulated
 # driver.
 set -euo pipefail
 cd "$(dirname "$0")/.."

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the C++ rooms without the extension, with their tests: `ci/compile.sh FOLDER MESON-OPTIONS...`.
+# Compiles the C++ layers without the extension, with their tests: `ci/compile.sh FOLDER MESON-OPTIONS...`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks with clang that every guarded field is touched under its lock, and that the C++ rooms compile without a warning.
+# Checks with clang that every guarded field is touched under its lock, and that the C++ layers compile without a warning.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compiles the C++ rooms for Windows with MinGW-w64, and runs their tests under Wine on the simulated driver.
+# Compiles the C++ layers for Windows with MinGW-w64, and runs their tests under Wine on the simulated driver.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -10,7 +10,7 @@ namespace ftcuda::sim {
 namespace {
 
 CUresult allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -39,7 +39,7 @@ CUresult free_plain(std::uint64_t address, bool host) {
 
 CUresult find_pool(CUmemoryPool handle, std::shared_ptr<Pool>& pool) {
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
-    pool = world().pools.find(handle);
+    pool = driver_state().pools.find(handle);
     if (pool) return CUDA_SUCCESS;
     violation("stale or foreign memory pool handle");
     return CUDA_ERROR_INVALID_VALUE;
@@ -62,20 +62,20 @@ CUresult allocate_async(CUdeviceptr* pointer, std::size_t bytes, std::shared_ptr
 
 FTCUDA_SIM_EXPORT CUresult cuMemGetInfo_v2(std::size_t* free, std::size_t* total) {
     FTCUDA_SIM_ENTER(cuMemGetInfo_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     const std::size_t device = static_cast<std::size_t>(context->device);
-    const std::uint64_t limit = world().memory_limits[device];
+    const std::uint64_t limit = driver_state().memory_limits[device];
     const std::uint64_t room = limit != 0 ? limit : device_memory();
     *total = device_memory();
-    *free = room > world().memory_used[device] ? room - world().memory_used[device] : 0;
+    *free = room > driver_state().memory_used[device] ? room - driver_state().memory_used[device] : 0;
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes) {
     FTCUDA_SIM_ENTER(cuMemAlloc_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -87,7 +87,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemAlloc_v2(CUdeviceptr* pointer, std::size_t bytes
 
 FTCUDA_SIM_EXPORT CUresult cuMemFree_v2(CUdeviceptr pointer) {
     FTCUDA_SIM_ENTER(cuMemFree_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return free_plain(pointer, false);
 }
 
@@ -103,14 +103,14 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocHost_v2(void** pointer, std::size_t bytes) 
 
 FTCUDA_SIM_EXPORT CUresult cuMemFreeHost(void* pointer) {
     FTCUDA_SIM_ENTER(cuMemFreeHost);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return free_plain(reinterpret_cast<std::uintptr_t>(pointer), true);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t bytes, unsigned flags) {
     FTCUDA_SIM_ENTER(cuMemAllocManaged);
     if (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST) return CUDA_ERROR_INVALID_VALUE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -124,22 +124,22 @@ FTCUDA_SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevic
     FTCUDA_SIM_ENTER(cuDeviceGetDefaultMemPool);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-    *pool = world().default_pools[static_cast<std::size_t>(device)]->handle;
+    *pool = driver_state().default_pools[static_cast<std::size_t>(device)]->handle;
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t bytes, CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemAllocAsync);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> found;
     if (const CUresult result = find_stream(stream, found); result != CUDA_SUCCESS) return result;
-    return allocate_async(pointer, bytes, world().current_pools[static_cast<std::size_t>(found->context->device)], stream);
+    return allocate_async(pointer, bytes, driver_state().current_pools[static_cast<std::size_t>(found->context->device)], stream);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemAllocFromPoolAsync);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     return allocate_async(pointer, bytes, pool, stream);
@@ -148,7 +148,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::si
 FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) {
     FTCUDA_SIM_ENTER(cuMemFreeAsync);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -173,7 +173,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
 // A cache above the driver says how much of an allocation is somebody's, in the order of a stream; at once if that is null.
 // 0: it is set aside, and nobody's until the cache gives it out again.
 FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t bytes, CUstream handle) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr || allocation->begin != pointer) {
         violation("memory set aside or given out that is not allocated");
@@ -191,7 +191,7 @@ FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t byt
     work.what = bytes == 0 ? "memory set aside" : "memory given out again";
     work.run = [pointer, bytes, size = allocation->size] {
         races::touch(pointer, size, ptx::Access::write);
-        const Guard inside(world().mutex);
+        const Guard inside(driver_state().mutex);
         set_reachable(pointer, bytes);
         return CUDA_SUCCESS;
     };
@@ -206,33 +206,33 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPool
     if (host && !profile()->host_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (managed && profile()->driver_version < 13000) return CUDA_ERROR_INVALID_VALUE;
     if (!host && (properties->location.id < 0 || properties->location.id >= device_count())) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     auto pool = std::make_shared<Pool>();
     pool->device = host ? 0 : properties->location.id;
     pool->location = properties->location.type;
     pool->allocation_type = properties->allocType;
     pool->limit = properties->maxSize;
-    *handle = pool->handle = reinterpret_cast<CUmemoryPool>(world().pools.add(pool));
+    *handle = pool->handle = reinterpret_cast<CUmemoryPool>(driver_state().pools.add(pool));
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     FTCUDA_SIM_ENTER(cuMemPoolDestroy);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     if (pool->is_default) return CUDA_ERROR_INVALID_VALUE;
-    world().pools.remove(handle);  // allocations keep the pool
+    driver_state().pools.remove(handle);  // allocations keep the pool
     pool->handle = nullptr;
-    for (std::size_t device = 0; device < world().current_pools.size(); ++device) {
-        if (world().current_pools[device] == pool) world().current_pools[device] = world().default_pools[device];
+    for (std::size_t device = 0; device < driver_state().current_pools.size(); ++device) {
+        if (driver_state().current_pools[device] == pool) driver_state().current_pools[device] = driver_state().default_pools[device];
     }
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t bytes_to_keep) {
     FTCUDA_SIM_ENTER(cuMemPoolTrimTo);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
@@ -242,7 +242,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolTrimTo(CUmemoryPool handle, std::size_t byte
 
 FTCUDA_SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, int attribute, void* value) {
     FTCUDA_SIM_ENTER(cuMemPoolGetAttribute);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
@@ -267,7 +267,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool handle, int attrib
 
 FTCUDA_SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, int attribute, void* value) {
     FTCUDA_SIM_ENTER(cuMemPoolSetAttribute);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     switch (attribute) {
@@ -292,7 +292,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, int attrib
 
 FTCUDA_SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAccessDesc* map, std::size_t count) {
     FTCUDA_SIM_ENTER(cuMemPoolSetAccess);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     for (std::size_t index = 0; index < count; ++index) {

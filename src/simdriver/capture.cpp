@@ -11,7 +11,7 @@ namespace ftcuda::sim {
 CUresult forbid_during_capture() {
     if (capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
     bool minded = false;
-    for (const std::shared_ptr<Capture>& capture : world().captures) {
+    for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
         const bool own = capture->thread == this_thread() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
         const bool global = capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (!own && !global) continue;
@@ -29,7 +29,7 @@ CUresult forbid_on_capturing(const Stream& stream) {
 
 CUresult forbid_context_wait(const Context& context) {
     bool capturing = false;
-    for (const std::shared_ptr<Capture>& capture : world().captures) {
+    for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
         if (capture->origin->context != &context) continue;
         capture->invalidated = true;
         capturing = true;
@@ -46,7 +46,7 @@ FTCUDA_SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, int* status) {
     FTCUDA_SIM_ENTER(cuStreamIsCapturing);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     *status = !stream->capture                ? CU_STREAM_CAPTURE_STATUS_NONE
@@ -57,7 +57,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, int* status) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
     FTCUDA_SIM_ENTER(cuStreamBeginCapture_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
@@ -68,14 +68,14 @@ FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
     capture->mode = mode;
     capture->joined.push_back(stream);
     stream->capture = capture;
-    world().captures.push_back(capture);
+    driver_state().captures.push_back(capture);
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     FTCUDA_SIM_ENTER(cuStreamEndCapture);
-    World& w = world();
-    const Guard lock(w.mutex);
+    DriverState& state = driver_state();
+    const Guard lock(state.mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     *graph = nullptr;
@@ -85,16 +85,16 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
     for (const std::shared_ptr<Stream>& joined : capture->joined) joined->capture.reset();
-    w.captures.erase(std::remove(w.captures.begin(), w.captures.end(), capture), w.captures.end());
+    state.captures.erase(std::remove(state.captures.begin(), state.captures.end(), capture), state.captures.end());
     if (capture->invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
-    *graph = reinterpret_cast<CUgraph>(w.graphs.add(std::make_shared<Graph>(Graph{capture->nodes})));
+    *graph = reinterpret_cast<CUgraph>(state.graphs.add(std::make_shared<Graph>(Graph{capture->nodes})));
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
     FTCUDA_SIM_ENTER(cuGraphDestroy);
-    const Guard lock(world().mutex);
-    return world().graphs.remove(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    const Guard lock(driver_state().mutex);
+    return driver_state().graphs.remove(graph) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 }  // namespace ftcuda::sim

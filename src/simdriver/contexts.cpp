@@ -50,8 +50,8 @@ FTCUDA_SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice devic
     FTCUDA_SIM_ENTER(cuDeviceGetMemPool);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
-    *pool = world().current_pools[static_cast<std::size_t>(device)]->handle;
+    const Guard lock(driver_state().mutex);
+    *pool = driver_state().current_pools[static_cast<std::size_t>(device)]->handle;
     return CUDA_SUCCESS;
 }
 
@@ -59,30 +59,30 @@ FTCUDA_SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool hand
     FTCUDA_SIM_ENTER(cuDeviceSetMemPool);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Pool> pool = world().pools.find(handle);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Pool> pool = driver_state().pools.find(handle);
     if (!pool) {
         violation("stale or foreign memory pool handle");
         return CUDA_ERROR_INVALID_VALUE;
     }
     if (pool->location != CU_MEM_LOCATION_TYPE_DEVICE || pool->device != device) return CUDA_ERROR_INVALID_DEVICE;
-    world().current_pools[static_cast<std::size_t>(device)] = pool;
+    driver_state().current_pools[static_cast<std::size_t>(device)] = pool;
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned* flags, int* active) {
     FTCUDA_SIM_ENTER(cuDevicePrimaryCtxGetState);
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (flags != nullptr) *flags = 0;
-    if (active != nullptr) *active = world().contexts[static_cast<std::size_t>(device)]->retained != 0;
+    if (active != nullptr) *active = driver_state().contexts[static_cast<std::size_t>(device)]->retained != 0;
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuCtxPushCurrent_v2(CUcontext context) {
     FTCUDA_SIM_ENTER(cuCtxPushCurrent_v2);
-    const Guard lock(world().mutex);
-    if (!world().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    const Guard lock(driver_state().mutex);
+    if (!driver_state().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
     if (current_context != nullptr) below().push_back(current_context);
     current_context = context;
     return CUDA_SUCCESS;
@@ -98,7 +98,7 @@ FTCUDA_SIM_EXPORT CUresult cuCtxPopCurrent_v2(CUcontext* context) {
 
 FTCUDA_SIM_EXPORT CUresult cuCtxGetFlags(unsigned* flags) {
     FTCUDA_SIM_ENTER(cuCtxGetFlags);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     *flags = 0;

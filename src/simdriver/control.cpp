@@ -23,19 +23,19 @@ std::size_t copy_text(const std::string& text, char* target, std::size_t capacit
 }
 
 std::uint64_t violation_count() {
-    const Guard lock(world().mutex);
-    return world().violation_count;
+    const Guard lock(driver_state().mutex);
+    return driver_state().violation_count;
 }
 
 std::size_t violation_text(std::uint64_t index, char* text, std::size_t capacity) {
-    const Guard lock(world().mutex);
-    return index < world().violations.size() ? copy_text(world().violations[index], text, capacity) : 0;
+    const Guard lock(driver_state().mutex);
+    return index < driver_state().violations.size() ? copy_text(driver_state().violations[index], text, capacity) : 0;
 }
 
 void clear_violations() {
-    const Guard lock(world().mutex);
-    world().violations.clear();
-    world().violation_count = 0;
+    const Guard lock(driver_state().mutex);
+    driver_state().violations.clear();
+    driver_state().violation_count = 0;
 }
 
 void count_allocations(int object, std::uint64_t& count, std::uint64_t& bytes) {
@@ -43,7 +43,7 @@ void count_allocations(int object, std::uint64_t& count, std::uint64_t& bytes) {
                       : object == FTCUDA_SIM_PINNED_ALLOCATION  ? Kind::pinned
                       : object == FTCUDA_SIM_MANAGED_ALLOCATION ? Kind::managed
                                                                 : Kind::registered;
-    for (const auto& [begin, allocation] : world().allocations) {
+    for (const auto& [begin, allocation] : driver_state().allocations) {
         if (allocation.kind != kind || allocation.module_owned) continue;
         ++count;
         bytes += allocation.size;
@@ -51,19 +51,19 @@ void count_allocations(int object, std::uint64_t& count, std::uint64_t& bytes) {
 }
 
 std::uint64_t live(int object) {
-    World& w = world();
-    const Guard lock(w.mutex);
+    DriverState& state = driver_state();
+    const Guard lock(state.mutex);
     switch (object) {
     case FTCUDA_SIM_CONTEXT: {
         std::uint64_t retained = 0;
-        for (const std::shared_ptr<Context>& context : w.contexts) retained += context->retained != 0 ? 1 : 0;
+        for (const std::shared_ptr<Context>& context : state.contexts) retained += context->retained != 0 ? 1 : 0;
         return retained;
     }
-    case FTCUDA_SIM_STREAM: return w.streams.size();
-    case FTCUDA_SIM_EVENT: return w.events.size();
-    case FTCUDA_SIM_MODULE: return w.modules.size();
-    case FTCUDA_SIM_POOL: return w.pools.size() - w.default_pools.size();
-    case FTCUDA_SIM_LIBRARY: return w.libraries.size();
+    case FTCUDA_SIM_STREAM: return state.streams.size();
+    case FTCUDA_SIM_EVENT: return state.events.size();
+    case FTCUDA_SIM_MODULE: return state.modules.size();
+    case FTCUDA_SIM_POOL: return state.pools.size() - state.default_pools.size();
+    case FTCUDA_SIM_LIBRARY: return state.libraries.size();
     default: break;
     }
     std::uint64_t count = 0;
@@ -73,7 +73,7 @@ std::uint64_t live(int object) {
 }
 
 std::uint64_t live_bytes(int object) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::uint64_t count = 0;
     std::uint64_t bytes = 0;
     count_allocations(object, count, bytes);
@@ -81,26 +81,26 @@ std::uint64_t live_bytes(int object) {
 }
 
 void hold() {
-    const Guard lock(world().mutex);
-    world().held = true;
+    const Guard lock(driver_state().mutex);
+    driver_state().held = true;
 }
 
 void release_clock() {
-    const Guard lock(world().mutex);
-    world().held = false;
-    world().progress.notify_all();
+    const Guard lock(driver_state().mutex);
+    driver_state().held = false;
+    driver_state().progress.notify_all();
 }
 
 void limit_memory(int device, std::uint64_t bytes) {
-    const Guard lock(world().mutex);
-    if (device >= 0 && static_cast<std::size_t>(device) < world().memory_limits.size()) {
-        world().memory_limits[static_cast<std::size_t>(device)] = bytes;
+    const Guard lock(driver_state().mutex);
+    if (device >= 0 && static_cast<std::size_t>(device) < driver_state().memory_limits.size()) {
+        driver_state().memory_limits[static_cast<std::size_t>(device)] = bytes;
     }
 }
 
 std::size_t last_fault_text(char* text, std::size_t capacity) {
-    const Guard lock(world().mutex);
-    return copy_text(world().last_fault, text, capacity);
+    const Guard lock(driver_state().mutex);
+    return copy_text(driver_state().last_fault, text, capacity);
 }
 
 std::uint64_t add_fault_of(const FtcudaSimFault* fault) { return add_fault(*fault); }
@@ -108,42 +108,42 @@ std::uint64_t add_fault_of(const FtcudaSimFault* fault) { return add_fault(*faul
 void watch_races(int on) { races::watch(on != 0); }
 
 int schedule_begin(int kind, unsigned depth, std::uint64_t seed, unsigned threads) {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     return scheduler::begin(lock, {static_cast<scheduler::Kind>(kind), depth, seed}, threads) ? 1 : 0;
 }
 
 int schedule_wait(std::uint64_t milliseconds) {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     return static_cast<int>(scheduler::wait(lock, std::chrono::milliseconds(milliseconds)));
 }
 
 void schedule_abandon() {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     scheduler::abandon(lock);
 }
 
 std::size_t schedule_report(char* text, std::size_t capacity) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return copy_text(scheduler::report(), text, capacity);
 }
 
 std::uint64_t schedule_steps() {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return scheduler::steps();
 }
 
 std::uint64_t schedule_trace() {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return scheduler::trace();
 }
 
 void schedule_enter(std::uint64_t index) {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     scheduler::enter(lock, index);
 }
 
 void schedule_leave() {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     scheduler::leave(lock);
 }
 
@@ -154,19 +154,19 @@ int schedule_park(const void* key, const char* where) { return scheduler::park(k
 
 void schedule_unpark(const void* key) {
     if (!scheduler::is_active()) return;  // no lock without need: in the child of a fork it may be locked for ever
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     scheduler::unpark(key);
 }
 
 void schedule_hold(const void* key) {
     if (!scheduler::is_scheduled()) return;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     scheduler::hold(key);
 }
 
 void schedule_let_go(const void* key) {
     if (!scheduler::is_scheduled()) return;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     scheduler::let_go(key);
 }
 

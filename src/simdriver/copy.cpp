@@ -44,7 +44,7 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcep
 
 template <class Unit>
 CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handle) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (pointer % sizeof(Unit) != 0) return CUDA_ERROR_INVALID_VALUE;
@@ -54,7 +54,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
     work.what = "a fill";
     begin_touch(pointer, work.touches);
     work.run = [pointer, value, count]() -> CUresult {
-        Guard inner(world().mutex);
+        Guard inner(driver_state().mutex);
         const Allocation* allocation = nullptr;
         std::byte* const bytes = resolve(pointer, count * sizeof(Unit), allocation);
         inner.unlock();
@@ -71,7 +71,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
 enum class Until : unsigned char { submitted, done };
 
 CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream handle, Until until) {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (until == Until::done) {
@@ -90,7 +90,7 @@ CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CU
         staged = std::make_shared<std::vector<std::byte>>(bytes_of_source, bytes_of_source + bytes);
     }
     work.run = [destination, source, bytes, staged]() -> CUresult {
-        Guard inner(world().mutex);
+        Guard inner(driver_state().mutex);
         const Allocation* ignored = nullptr;
         std::byte* const target = resolve(destination, bytes, ignored);
         const std::byte* const origin = staged ? staged->data() : resolve(source, bytes, ignored);
@@ -108,7 +108,7 @@ CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CU
 
 // From or to an address that must be the device's.
 bool is_of_device(CUdeviceptr pointer) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return allocation_at(pointer) != nullptr;
 }
 

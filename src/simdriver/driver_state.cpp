@@ -1,4 +1,4 @@
-#include "world.hpp"
+#include "driver_state.hpp"
 
 #include "per_thread.hpp"
 
@@ -10,8 +10,8 @@ namespace ftcuda::sim {
 thread_local CUcontext current_context = nullptr;
 thread_local int capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
-World& world() noexcept {
-    static World& only = *new World;  // never destroyed: workers and daemon threads use it while the process exits
+DriverState& driver_state() noexcept {
+    static DriverState& only = *new DriverState;  // never destroyed: workers and daemon threads use it while the process exits
     return only;
 }
 
@@ -23,14 +23,14 @@ std::uint64_t this_thread() noexcept {
 
 void violation(const std::string& text) {
     constexpr std::size_t kept = 256;
-    World& w = world();
-    ++w.violation_count;
-    if (w.violations.size() < kept) w.violations.push_back(text);
+    DriverState& state = driver_state();
+    ++state.violation_count;
+    if (state.violations.size() < kept) state.violations.push_back(text);
 }
 
 CUresult current(Context*& context) {
     if (current_context == nullptr) return CUDA_ERROR_INVALID_CONTEXT;
-    const std::shared_ptr<Context> found = world().context_handles.find(current_context);
+    const std::shared_ptr<Context> found = driver_state().context_handles.find(current_context);
     if (!found || found->retained == 0) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     context = found.get();
     return context->failure;
@@ -43,8 +43,8 @@ struct ThreadEnd {
     const std::uint64_t thread = this_thread();
 
     ~ThreadEnd() {
-        const Guard lock(world().mutex);
-        for (const std::shared_ptr<Context>& context : world().contexts) {
+        const Guard lock(driver_state().mutex);
+        for (const std::shared_ptr<Context>& context : driver_state().contexts) {
             const auto mine = context->per_thread.find(thread);
             if (mine == context->per_thread.end()) continue;
             retire_queue(*mine->second);
@@ -59,7 +59,7 @@ std::shared_ptr<Stream> make_token_stream(Context& context, CUstream token) {
     stream->handle = token;
     stream->queue = std::make_shared<Queue>();
     stream->queue->context = &context;
-    stream->id = stream->queue->id = world().next_stream_id++;
+    stream->id = stream->queue->id = driver_state().next_stream_id++;
     if (token == CU_STREAM_PER_THREAD) {
         context.streams.push_back(stream);
         static const PerThread<ThreadEnd> end;
@@ -80,7 +80,7 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream) {
         stream = slot;
         return CUDA_SUCCESS;
     }
-    stream = world().streams.find(handle);
+    stream = driver_state().streams.find(handle);
     if (!stream) {
         violation("stale or foreign stream handle");
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -89,7 +89,7 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream) {
 }
 
 CUresult find_event(CUevent handle, std::shared_ptr<Event>& event) {
-    event = world().events.find(handle);
+    event = driver_state().events.find(handle);
     if (!event) {
         violation("stale or foreign event handle");
         return CUDA_ERROR_INVALID_HANDLE;

@@ -241,9 +241,9 @@ private:
     std::unordered_map<std::uint64_t, std::shared_ptr<Object>> live_;
 };
 
-// ---- The world -----------------------------------------------------------------------------------------------------
+// ---- The state of the driver -----------------------------------------------------------------------------------------------
 
-struct World {
+struct DriverState {
     std::mutex mutex;
     std::condition_variable progress;
 
@@ -276,7 +276,7 @@ struct World {
     std::string last_fault;
 };
 
-World& world() noexcept;
+DriverState& driver_state() noexcept;
 using Guard = std::unique_lock<std::mutex>;
 
 std::uint64_t this_thread() noexcept;

@@ -5,20 +5,20 @@ namespace ftcuda::sim {
 
 FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     FTCUDA_SIM_ENTER(cuEventCreate);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     auto event = std::make_shared<Event>();
     event->context = context;
     event->flags = flags;
-    *handle = reinterpret_cast<CUevent>(world().events.add(event));
+    *handle = reinterpret_cast<CUevent>(driver_state().events.add(event));
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
     FTCUDA_SIM_ENTER(cuEventDestroy_v2);
-    const Guard lock(world().mutex);
-    if (world().events.remove(handle)) return CUDA_SUCCESS;
+    const Guard lock(driver_state().mutex);
+    if (driver_state().events.remove(handle)) return CUDA_SUCCESS;
     violation("event destroyed that does not exist (twice, or foreign)");
     return CUDA_ERROR_INVALID_HANDLE;
 }
@@ -26,7 +26,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
 namespace {
 
 CUresult record(CUevent event_handle, CUstream handle) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Stream> stream;
@@ -41,7 +41,7 @@ CUresult record(CUevent event_handle, CUstream handle) {
     Work work;
     work.run = [reached_at] {
         const double now = now_milliseconds();
-        const Guard inner(world().mutex);
+        const Guard inner(driver_state().mutex);
         *reached_at = now;
         return CUDA_SUCCESS;
     };
@@ -64,7 +64,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream
 
 FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
     FTCUDA_SIM_ENTER(cuEventQuery);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
     if (event->capture) {
@@ -77,7 +77,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     FTCUDA_SIM_ENTER(cuEventSynchronize);
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
     if (event->capture) {
@@ -104,7 +104,7 @@ CUresult elapsed(float* milliseconds, const Event& start, const Event& end) {
 
 FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
     FTCUDA_SIM_ENTER(cuEventElapsedTime);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> start;
     std::shared_ptr<Event> end;
     if (const CUresult result = find_event(start_handle, start); result != CUDA_SUCCESS) return result;
@@ -115,9 +115,9 @@ FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start
 // It does not tell of work that failed: cuEventQuery does.
 FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
     FTCUDA_SIM_ENTER(cuEventElapsedTime_v2);
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Event> start = world().events.find(start_handle);
-    const std::shared_ptr<Event> end = world().events.find(end_handle);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Event> start = driver_state().events.find(start_handle);
+    const std::shared_ptr<Event> end = driver_state().events.find(end_handle);
     if (!start || !end) {
         violation("stale or foreign event handle");
         return CUDA_ERROR_INVALID_HANDLE;

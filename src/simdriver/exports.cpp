@@ -138,7 +138,7 @@ CUresult enter(Call call) {
     if (apply_faults(call, result)) return result;
     if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
     if (describe(call).version > profile()->driver_version) return CUDA_ERROR_NOT_FOUND;
-    return world().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
+    return driver_state().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGetProcAddress_v2(const char* name, void** function, int version, std::uint64_t flags, int* found) {
@@ -160,9 +160,9 @@ FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
     if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = CUDA_SUCCESS;
     if (apply_faults(Call::cuInit, result)) return result;
-    World& w = world();
-    const Guard lock(w.mutex);
-    if (w.initialised.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
+    DriverState& state = driver_state();
+    const Guard lock(state.mutex);
+    if (state.initialised.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     if (device_count() <= 0) return CUDA_ERROR_NO_DEVICE;
 #ifndef _WIN32
     pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
@@ -170,18 +170,18 @@ FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
     for (int device = 0; device < device_count(); ++device) {
         auto context = std::make_shared<Context>();
         context->device = device;
-        context->handle = reinterpret_cast<CUcontext>(w.context_handles.add(context));
-        w.contexts.push_back(context);
+        context->handle = reinterpret_cast<CUcontext>(state.context_handles.add(context));
+        state.contexts.push_back(context);
         auto pool = std::make_shared<Pool>();
         pool->device = device;
         pool->is_default = true;
-        pool->handle = reinterpret_cast<CUmemoryPool>(w.pools.add(pool));
-        w.default_pools.push_back(pool);
-        w.current_pools.push_back(pool);
-        w.memory_limits.push_back(0);
-        w.memory_used.push_back(0);
+        pool->handle = reinterpret_cast<CUmemoryPool>(state.pools.add(pool));
+        state.default_pools.push_back(pool);
+        state.current_pools.push_back(pool);
+        state.memory_limits.push_back(0);
+        state.memory_used.push_back(0);
     }
-    w.initialised.store(true, std::memory_order_release);
+    state.initialised.store(true, std::memory_order_release);
     return CUDA_SUCCESS;
 }
 
@@ -258,8 +258,8 @@ FTCUDA_SIM_EXPORT CUresult cuDeviceGetPCIBusId(char* id, int capacity, CUdevice 
 FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
     FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRetain);
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
-    Context& primary = *world().contexts[static_cast<std::size_t>(device)];
+    const Guard lock(driver_state().mutex);
+    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
     ++primary.retained;
     *context = primary.handle;
     return CUDA_SUCCESS;
@@ -268,8 +268,8 @@ FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice
 FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
     FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
-    Context& primary = *world().contexts[static_cast<std::size_t>(device)];
+    const Guard lock(driver_state().mutex);
+    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
     if (primary.retained == 0) {
         violation("primary context released more often than retained");
         return CUDA_ERROR_INVALID_CONTEXT;
@@ -286,20 +286,20 @@ FTCUDA_SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
 
 FTCUDA_SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
     FTCUDA_SIM_ENTER(cuCtxSetCurrent);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (context == nullptr) {
         pop_context();
         return CUDA_SUCCESS;
     }
-    if (!world().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    if (!driver_state().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
     current_context = context;   // in place of the one on top
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
     FTCUDA_SIM_ENTER(cuCtxGetDevice);
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Context> context = world().context_handles.find(current_context);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Context> context = driver_state().context_handles.find(current_context);
     if (!context) return CUDA_ERROR_INVALID_CONTEXT;
     *device = context->device;
     return CUDA_SUCCESS;
@@ -307,7 +307,7 @@ FTCUDA_SIM_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
 
 FTCUDA_SIM_EXPORT CUresult cuCtxSynchronize() {
     FTCUDA_SIM_ENTER(cuCtxSynchronize);
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;

@@ -18,7 +18,7 @@ struct Fault {
     std::uint64_t waiting = 0;
 };
 
-// A lock of its own: a call held by a fault must not hold the world's.
+// A lock of its own: a call held by a fault must not hold the driver's.
 struct Plan {
     std::mutex mutex;
     std::condition_variable changed;
@@ -51,10 +51,10 @@ bool is_due(Fault& fault, Call call) {
 }
 
 void poison_current(CUresult value) {
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Context> context = world().context_handles.find(current_context);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Context> context = driver_state().context_handles.find(current_context);
     if (context && context->failure == CUDA_SUCCESS) context->failure = value;
-    world().progress.notify_all();
+    driver_state().progress.notify_all();
 }
 
 }  // namespace

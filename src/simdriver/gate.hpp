@@ -1,7 +1,7 @@
 // The gate every exported function passes: it counts the call, applies the fault plan and refuses what cannot work.
 #pragma once
 
-#include "world.hpp"
+#include "driver_state.hpp"
 
 namespace ftcuda::sim {
 

@@ -108,21 +108,21 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape, 
     if (races::is_watching()) launch.touched = races::touch;
     if (scheduler::is_scheduled()) launch.slice = [] { scheduler::point("slice of a kernel"); };
     if (shape.cooperative) {
-        const Guard lock(world().mutex);
+        const Guard lock(driver_state().mutex);
         if (const CUresult result = allocate(module.context->device, Kind::device, workspace_bytes, nullptr, launch.workspace); result != CUDA_SUCCESS) {
             return result;
         }
         std::memset(find_allocation(launch.workspace, 1)->bytes, 0, workspace_bytes);
     }
     const ptx::Outcome outcome = module.program->run(launch);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (shape.cooperative) release(*find_allocation(launch.workspace, 1));
-    if (outcome.fault != ptx::Fault::none) world().last_fault = outcome.message;
+    if (outcome.fault != ptx::Fault::none) driver_state().last_fault = outcome.message;
     return result_of(outcome.fault);
 }
 
 CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Function> function;

@@ -10,20 +10,20 @@ namespace ftcuda::sim {
 namespace {
 
 CUresult find_library(CUlibrary handle, std::shared_ptr<Library>& library) {
-    library = world().libraries.find(handle);
+    library = driver_state().libraries.find(handle);
     if (library) return CUDA_SUCCESS;
     violation("stale or foreign library handle");
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult find_kernel(CUkernel handle, std::shared_ptr<Kernel>& kernel) {
-    kernel = world().kernels.find(handle);
+    kernel = driver_state().kernels.find(handle);
     if (kernel) return CUDA_SUCCESS;
     violation("stale or foreign kernel handle");
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-const ptx::Entry& entry_of(const Kernel& kernel) { return world().libraries.find(kernel.library)->program->entries()[kernel.entry]; }
+const ptx::Entry& entry_of(const Kernel& kernel) { return driver_state().libraries.find(kernel.library)->program->entries()[kernel.entry]; }
 
 CUresult check_options(const int* options, unsigned count, bool from_file) {
     for (unsigned index = 0; index < count; ++index) {
@@ -48,7 +48,7 @@ CUresult load_library(CUlibrary* handle, const void* image, const JitOptions& op
     auto library = std::make_shared<Library>();
     if (const CUresult result = load_program(image, options, library->program); result != CUDA_SUCCESS) return result;
     library->kernels.resize(library->program->entries().size());
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     for (const ptx::Variable& variable : library->program->variables()) {
         std::uint64_t address = 0;
         if (const CUresult result = variable.managed ? place_variable(0, variable, address) : CUDA_SUCCESS; result != CUDA_SUCCESS) {
@@ -57,13 +57,13 @@ CUresult load_library(CUlibrary* handle, const void* image, const JitOptions& op
         }
         library->managed.push_back(address);
     }
-    *handle = reinterpret_cast<CUlibrary>(world().libraries.add(library));
+    *handle = reinterpret_cast<CUlibrary>(driver_state().libraries.add(library));
     return CUDA_SUCCESS;
 }
 
 // The library's module in a context, made when it is first asked for.
 CUresult module_in(CUlibrary handle, Context& context, CUmodule& module) {
-    const std::shared_ptr<Library> library = world().libraries.find(handle);
+    const std::shared_ptr<Library> library = driver_state().libraries.find(handle);
     const auto known = library->modules.find(context.handle);
     if (known != library->modules.end()) {
         module = known->second;
@@ -78,7 +78,7 @@ CUresult function_in(const Kernel& kernel, Context& context, CUfunction& functio
     CUmodule module = nullptr;
     if (const CUresult result = module_in(kernel.library, context, module); result != CUDA_SUCCESS) return result;
     if (const CUresult result = function_named(module, entry_of(kernel).name.c_str(), function); result != CUDA_SUCCESS) return result;
-    world().functions.find(function)->of_kernel = kernel.attributes[static_cast<std::size_t>(context.device)];
+    driver_state().functions.find(function)->of_kernel = kernel.attributes[static_cast<std::size_t>(context.device)];
     return CUDA_SUCCESS;
 }
 
@@ -89,7 +89,7 @@ CUkernel kernel_of(CUlibrary handle, Library& library, std::size_t entry) {
         kernel->library = handle;
         kernel->entry = entry;
         for (int device = 0; device < device_count(); ++device) kernel->attributes.push_back(std::make_shared<Attributes>(default_attributes));
-        known = reinterpret_cast<CUkernel>(world().kernels.add(kernel));
+        known = reinterpret_cast<CUkernel>(driver_state().kernels.add(kernel));
     }
     return known;
 }
@@ -97,9 +97,9 @@ CUkernel kernel_of(CUlibrary handle, Library& library, std::size_t entry) {
 }  // namespace
 
 CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, Context* context) {
-    function = world().functions.find(handle);
+    function = driver_state().functions.find(handle);
     if (function) return function->module->context->failure;
-    const std::shared_ptr<Kernel> kernel = world().kernels.find(handle);
+    const std::shared_ptr<Kernel> kernel = driver_state().kernels.find(handle);
     if (!kernel) {
         violation("stale or foreign function handle");
         return CUDA_ERROR_INVALID_HANDLE;
@@ -109,7 +109,7 @@ CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, C
     }
     CUfunction its = nullptr;
     if (const CUresult result = function_in(*kernel, *context, its); result != CUDA_SUCCESS) return result;
-    function = world().functions.find(its);
+    function = driver_state().functions.find(its);
     return context->failure;
 }
 
@@ -131,15 +131,15 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary* library, const char*
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle) {
     FTCUDA_SIM_ENTER(cuLibraryUnload);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    const std::shared_ptr<Library> library = world().libraries.remove(handle);
+    const std::shared_ptr<Library> library = driver_state().libraries.remove(handle);
     if (!library) {
         violation("library unloaded that does not exist (twice, or foreign)");
         return CUDA_ERROR_INVALID_HANDLE;
     }
     for (const CUkernel kernel : library->kernels) {
-        if (kernel != nullptr) world().kernels.remove(kernel);
+        if (kernel != nullptr) driver_state().kernels.remove(kernel);
     }
     for (const auto& [context, module] : library->modules) unload(module);
     free_managed(*library);
@@ -148,7 +148,7 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary handle, const char* name) {
     FTCUDA_SIM_ENTER(cuLibraryGetKernel);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     const std::vector<ptx::Entry>& entries = library->program->entries();
@@ -160,7 +160,7 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary handle
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary handle) {
     FTCUDA_SIM_ENTER(cuLibraryGetKernelCount);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     *count = static_cast<unsigned>(library->kernels.size());
@@ -169,7 +169,7 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetKernelCount(unsigned* count, CUlibrary ha
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned capacity, CUlibrary handle) {
     FTCUDA_SIM_ENTER(cuLibraryEnumerateKernels);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     for (std::size_t entry = 0; entry < library->kernels.size() && entry < capacity; ++entry) kernels[entry] = kernel_of(handle, *library, entry);
@@ -178,7 +178,7 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle) {
     FTCUDA_SIM_ENTER(cuLibraryGetModule);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Library> library;
@@ -188,19 +188,19 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
     FTCUDA_SIM_ENTER(cuLibraryGetGlobal);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     CUmodule module = nullptr;
     if (const CUresult result = module_in(handle, *context, module); result != CUDA_SUCCESS) return result;
-    return variable_named(*world().modules.find(module), name, pointer, bytes);
+    return variable_named(*driver_state().modules.find(module), name, pointer, bytes);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
     FTCUDA_SIM_ENTER(cuLibraryGetManaged);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     const std::vector<ptx::Variable>& variables = library->program->variables();
@@ -215,7 +215,7 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t
 
 FTCUDA_SIM_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel handle) {
     FTCUDA_SIM_ENTER(cuKernelGetFunction);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Kernel> kernel;
@@ -225,7 +225,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetFunction(CUfunction* function, CUkernel ha
 
 FTCUDA_SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handle) {
     FTCUDA_SIM_ENTER(cuKernelGetLibrary);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
     *library = kernel->library;
@@ -234,7 +234,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetLibrary(CUlibrary* library, CUkernel handl
 
 FTCUDA_SIM_EXPORT CUresult cuKernelGetName(const char** name, CUkernel handle) {
     FTCUDA_SIM_ENTER(cuKernelGetName);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
     *name = entry_of(*kernel).name.c_str();
@@ -244,7 +244,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetName(const char** name, CUkernel handle) {
 FTCUDA_SIM_EXPORT CUresult cuKernelGetAttribute(int* value, int attribute, CUkernel handle, CUdevice device) {
     FTCUDA_SIM_ENTER(cuKernelGetAttribute);
     if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
     return get_attribute(entry_of(*kernel), *kernel->attributes[static_cast<std::size_t>(device)], attribute, *value);
@@ -253,7 +253,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetAttribute(int* value, int attribute, CUker
 FTCUDA_SIM_EXPORT CUresult cuKernelSetAttribute(int attribute, int value, CUkernel handle, CUdevice device) {
     FTCUDA_SIM_ENTER(cuKernelSetAttribute);
     if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
     return set_attribute(entry_of(*kernel), *kernel->attributes[static_cast<std::size_t>(device)], attribute, value);
@@ -261,7 +261,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelSetAttribute(int attribute, int value, CUkern
 
 FTCUDA_SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
     FTCUDA_SIM_ENTER(cuKernelGetParamInfo);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
     return parameter_info(entry_of(*kernel), index, offset, bytes);

@@ -1,7 +1,7 @@
 // Device memory: addresses that the host cannot touch, backed by pages that the simulator can.
 #include "pages.hpp"
 #include "profile.hpp"
-#include "world.hpp"
+#include "driver_state.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -93,7 +93,7 @@ bool holds(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) noexce
 class KernelMemory final : public ptx::Memory {
 public:
     bool find(std::uint64_t address, std::size_t size, ptx::Extent& extent) override {
-        const Guard lock(world().mutex);
+        const Guard lock(driver_state().mutex);
         const Allocation* const allocation = allocation_at(address);
         if (allocation == nullptr || !holds(address - allocation->begin, size, allocation->reachable)) return false;
         extent = {allocation->begin, allocation->begin + allocation->reachable, allocation->bytes};
@@ -117,7 +117,7 @@ KernelMemory& memory() noexcept {
 ptx::Memory& kernel_memory() noexcept { return memory(); }
 
 CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin) {
-    World& w = world();
+    DriverState& state = driver_state();
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
     if (size > device_memory()) return CUDA_ERROR_OUT_OF_MEMORY;
     Allocation allocation;
@@ -125,8 +125,8 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     allocation.kind = kind;
     allocation.device = device;
     if (kind == Kind::device) {
-        const std::uint64_t limit = w.memory_limits[static_cast<std::size_t>(device)];
-        std::uint64_t& used = w.memory_used[static_cast<std::size_t>(device)];
+        const std::uint64_t limit = state.memory_limits[static_cast<std::size_t>(device)];
+        std::uint64_t& used = state.memory_used[static_cast<std::size_t>(device)];
         if (used + rounded(size) > (limit != 0 ? limit : device_memory())) return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool && pool->limit != 0 && pool->used + size > pool->limit) return CUDA_ERROR_OUT_OF_MEMORY;
         allocation.begin = arena(device).take(rounded(size));
@@ -146,16 +146,16 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
         pool->reserved_high = std::max(pool->reserved_high, pool->reserved);
     }
     allocation.pool = std::move(pool);
-    allocation.id = w.next_allocation_id++;
+    allocation.id = state.next_allocation_id++;
     begin = allocation.begin;
-    w.allocations.emplace(begin, std::move(allocation));
+    state.allocations.emplace(begin, std::move(allocation));
     return CUDA_SUCCESS;
 }
 
 Allocation* allocation_at(std::uint64_t address) {
-    World& w = world();
-    const auto after = w.allocations.upper_bound(address);
-    if (after == w.allocations.begin()) return nullptr;
+    DriverState& state = driver_state();
+    const auto after = state.allocations.upper_bound(address);
+    if (after == state.allocations.begin()) return nullptr;
     Allocation& allocation = std::prev(after)->second;
     return address - allocation.begin < allocation.size ? &allocation : nullptr;
 }
@@ -166,7 +166,7 @@ Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
 }
 
 void release(Allocation& allocation) {
-    World& w = world();
+    DriverState& state = driver_state();
     if (allocation.pending != 0) {
         violation(allocation.kind == Kind::registered ? "memory unregistered before the last work that uses it was done"
                                                       : "memory freed before the last work that uses it was done");
@@ -179,17 +179,17 @@ void release(Allocation& allocation) {
             arena(allocation.device).drop(allocation.begin, allocation.size);
         }
         arena(allocation.device).give(allocation.begin, rounded(allocation.size));
-        w.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
+        state.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
     } else if (allocation.kind != Kind::registered) {
         pages::unmap(allocation.bytes, allocation.size);
     }
-    w.allocations.erase(allocation.begin);
+    state.allocations.erase(allocation.begin);
     memory().advance();
 }
 
 void set_reachable(std::uint64_t begin, std::uint64_t bytes) {
-    const auto found = world().allocations.find(begin);
-    if (found == world().allocations.end()) return;
+    const auto found = driver_state().allocations.find(begin);
+    if (found == driver_state().allocations.end()) return;
     Allocation& allocation = found->second;
     allocation.reachable = bytes;
     std::memset(allocation.bytes, bytes == 0 ? freed : fresh, std::min(allocation.size, filled));
@@ -206,8 +206,8 @@ void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches) {
 
 void end_touches(const std::vector<std::uint64_t>& touches) {
     for (const std::uint64_t begin : touches) {
-        const auto found = world().allocations.find(begin);
-        if (found != world().allocations.end() && found->second.pending != 0) --found->second.pending;
+        const auto found = driver_state().allocations.find(begin);
+        if (found != driver_state().allocations.end() && found->second.pending != 0) --found->second.pending;
     }
 }
 

@@ -12,7 +12,7 @@ namespace ftcuda::sim {
 namespace {
 
 CUresult find_module(CUmodule handle, std::shared_ptr<Module>& module) {
-    module = world().modules.find(handle);
+    module = driver_state().modules.find(handle);
     if (module) return CUDA_SUCCESS;
     violation("stale or foreign module handle");
     return CUDA_ERROR_INVALID_HANDLE;
@@ -48,7 +48,7 @@ std::size_t bank_base() noexcept {
 }
 
 CUresult load_module(CUmodule* handle, const void* image, const JitOptions& options) {
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     lock.unlock();
@@ -90,13 +90,13 @@ CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> progr
         module->addresses.push_back(address);
     }
     relocate(*module);
-    handle = reinterpret_cast<CUmodule>(world().modules.add(module));
+    handle = reinterpret_cast<CUmodule>(driver_state().modules.add(module));
     return CUDA_SUCCESS;
 }
 
 void unload(CUmodule handle) {
-    const std::shared_ptr<Module> module = world().modules.remove(handle);
-    for (const CUfunction function : module->functions) world().functions.remove(function);
+    const std::shared_ptr<Module> module = driver_state().modules.remove(handle);
+    for (const CUfunction function : module->functions) driver_state().functions.remove(function);
     free_variables(*module);
 }
 
@@ -105,7 +105,7 @@ CUresult function_named(CUmodule module_handle, const char* name, CUfunction& ha
     if (const CUresult result = find_module(module_handle, module); result != CUDA_SUCCESS) return result;
     if (module->context->failure != CUDA_SUCCESS) return module->context->failure;
     for (const CUfunction known : module->functions) {
-        if (entry_of(*world().functions.find(known)).name != name) continue;
+        if (entry_of(*driver_state().functions.find(known)).name != name) continue;
         handle = known;
         return CUDA_SUCCESS;
     }
@@ -116,7 +116,7 @@ CUresult function_named(CUmodule module_handle, const char* name, CUfunction& ha
         function->module = module;
         function->module_handle = module_handle;
         function->entry = index;
-        handle = reinterpret_cast<CUfunction>(world().functions.add(function));
+        handle = reinterpret_cast<CUfunction>(driver_state().functions.add(function));
         module->functions.push_back(handle);
         return CUDA_SUCCESS;
     }
@@ -158,9 +158,9 @@ FTCUDA_SIM_EXPORT CUresult cuModuleLoad(CUmodule* handle, const char* path) {
 
 FTCUDA_SIM_EXPORT CUresult cuModuleUnload(CUmodule handle) {
     FTCUDA_SIM_ENTER(cuModuleUnload);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    const std::shared_ptr<Module> module = world().modules.find(handle);
+    const std::shared_ptr<Module> module = driver_state().modules.find(handle);
     if (!module) {
         violation("module unloaded that does not exist (twice, or foreign)");
         return CUDA_ERROR_INVALID_HANDLE;
@@ -172,20 +172,20 @@ FTCUDA_SIM_EXPORT CUresult cuModuleUnload(CUmodule handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuModuleGetFunction(CUfunction* handle, CUmodule module, const char* name) {
     FTCUDA_SIM_ENTER(cuModuleGetFunction);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     return function_named(module, name, *handle);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
     FTCUDA_SIM_ENTER(cuModuleGetGlobal_v2);
-    const Guard lock(world().mutex);
-    const std::shared_ptr<Module> module = world().modules.find(handle);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Module> module = driver_state().modules.find(handle);
     return module ? variable_named(*module, name, pointer, bytes) : CUDA_ERROR_INVALID_HANDLE;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) {
     FTCUDA_SIM_ENTER(cuFuncGetModule);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     *module = function->module_handle;
@@ -194,7 +194,7 @@ FTCUDA_SIM_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) 
 
 FTCUDA_SIM_EXPORT CUresult cuFuncGetName(const char** name, CUfunction handle) {
     FTCUDA_SIM_ENTER(cuFuncGetName);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     *name = entry_of(*function).name.c_str();
@@ -269,7 +269,7 @@ CUresult parameter_info(const ptx::Entry& entry, std::size_t index, std::size_t*
 
 FTCUDA_SIM_EXPORT CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction handle) {
     FTCUDA_SIM_ENTER(cuFuncGetAttribute);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     return get_attribute(entry_of(*function), function->effective(), attribute, *value);
@@ -277,7 +277,7 @@ FTCUDA_SIM_EXPORT CUresult cuFuncGetAttribute(int* value, int attribute, CUfunct
 
 FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
     FTCUDA_SIM_ENTER(cuFuncSetAttribute);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     return set_attribute(entry_of(*function), function->own, attribute, value);
@@ -285,7 +285,7 @@ FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, 
 
 FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
     FTCUDA_SIM_ENTER(cuFuncGetParamInfo);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     return parameter_info(entry_of(*function), index, offset, bytes);
@@ -293,7 +293,7 @@ FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t ind
 
 FTCUDA_SIM_EXPORT CUresult cuFuncLoad(CUfunction handle) {
     FTCUDA_SIM_ENTER(cuFuncLoad);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     return find_function(handle, function);
 }

@@ -2,7 +2,7 @@
 // otherwise.
 #pragma once
 
-#include "world.hpp"
+#include "driver_state.hpp"
 
 namespace ftcuda::sim {
 

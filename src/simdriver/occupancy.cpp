@@ -28,7 +28,7 @@ int blocks_that_fit(const Function& function, int block_size, std::size_t dynami
 
 FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size, std::size_t shared_bytes) {
     FTCUDA_SIM_ENTER(cuOccupancyMaxActiveBlocksPerMultiprocessor);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     if (block_size <= 0) return CUDA_ERROR_INVALID_VALUE;
@@ -46,7 +46,7 @@ FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
 FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* block, CUfunction handle, CUoccupancyB2DSize shared_for_block,
                                                             std::size_t shared_bytes, int block_limit) {
     FTCUDA_SIM_ENTER(cuOccupancyMaxPotentialBlockSize);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     const int limit = static_cast<int>(entry_of(*function).max_threads);
@@ -64,7 +64,7 @@ FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxPotentialBlockSize(int* min_grid, int* 
 
 FTCUDA_SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, CUfunction handle, int blocks, int block_size) {
     FTCUDA_SIM_ENTER(cuOccupancyAvailableDynamicSMemPerBlock);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;
     if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
     if (blocks <= 0 || block_size <= 0 || blocks_that_fit(*function, block_size, 0) < blocks) return CUDA_ERROR_INVALID_VALUE;

@@ -15,7 +15,7 @@ CUresult put(void* place, Value value) noexcept {
 CUresult tell(void* value, int attribute, const Allocation& allocation, CUdeviceptr pointer) {
     const bool on_host = allocation.kind == Kind::pinned || allocation.kind == Kind::registered;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(value, world().contexts[static_cast<std::size_t>(allocation.device)]->handle);
+    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(value, driver_state().contexts[static_cast<std::size_t>(allocation.device)]->handle);
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put<unsigned>(value, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(value, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
@@ -64,7 +64,7 @@ CUresult tell_nothing(void* value, int attribute) {
 FTCUDA_SIM_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUdeviceptr pointer) {
     FTCUDA_SIM_ENTER(cuPointerGetAttribute);
     if (value == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     const Allocation* const allocation = find_allocation(pointer, 1);
     return allocation != nullptr ? tell(value, attribute, *allocation, pointer) : CUDA_ERROR_INVALID_VALUE;
 }
@@ -72,7 +72,7 @@ FTCUDA_SIM_EXPORT CUresult cuPointerGetAttribute(void* value, int attribute, CUd
 FTCUDA_SIM_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attributes, void** values, CUdeviceptr pointer) {
     FTCUDA_SIM_ENTER(cuPointerGetAttributes);
     if (attributes == nullptr || values == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     const Allocation* const allocation = find_allocation(pointer, 1);
     for (unsigned index = 0; index < count; ++index) {
         const bool absent = allocation == nullptr || (attributes[index] == CU_POINTER_ATTRIBUTE_HOST_POINTER && allocation->kind == Kind::device);
@@ -84,7 +84,7 @@ FTCUDA_SIM_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attribute
 
 FTCUDA_SIM_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, std::size_t* bytes, CUdeviceptr pointer) {
     FTCUDA_SIM_ENTER(cuMemGetAddressRange_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     const Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr) return CUDA_ERROR_NOT_FOUND;
     if (base != nullptr) *base = allocation->begin;

@@ -12,7 +12,7 @@ namespace {
 // Relaxed: switched while nothing runs.
 std::atomic<bool> watching{false};
 
-Clock host;   // under the world's lock
+Clock host;   // under the driver's lock
 
 using Ranges = std::map<std::uint64_t, std::uint64_t>;   // begin -> end, apart from each other
 

@@ -9,7 +9,7 @@
 // not told from one that did not.
 #pragma once
 
-#include "world.hpp"
+#include "driver_state.hpp"
 
 namespace ftcuda::sim::races {
 

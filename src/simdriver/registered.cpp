@@ -14,7 +14,7 @@ bool is_pinned(const Allocation* allocation) noexcept {
 
 // The allocation that has some byte of [begin, begin + size), else null.
 const Allocation* any_in(std::uint64_t begin, std::uint64_t size) {
-    const std::map<std::uint64_t, Allocation>& all = world().allocations;
+    const std::map<std::uint64_t, Allocation>& all = driver_state().allocations;
     auto after = all.lower_bound(begin + size);
     if (after == all.begin()) return nullptr;
     const Allocation& last = std::prev(after)->second;
@@ -25,7 +25,7 @@ const Allocation* any_in(std::uint64_t begin, std::uint64_t size) {
 
 FTCUDA_SIM_EXPORT CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes, unsigned flags) {
     FTCUDA_SIM_ENTER(cuMemHostRegister_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -44,14 +44,14 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes
     allocation.kind = Kind::registered;
     allocation.device = context->device;
     allocation.flags = flags;
-    allocation.id = world().next_allocation_id++;
-    world().allocations.emplace(begin, std::move(allocation));
+    allocation.id = driver_state().next_allocation_id++;
+    driver_state().allocations.emplace(begin, std::move(allocation));
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemHostUnregister(void* pointer) {
     FTCUDA_SIM_ENTER(cuMemHostUnregister);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
@@ -66,7 +66,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostUnregister(void* pointer) {
 
 FTCUDA_SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_pointer, void* pointer, unsigned flags) {
     FTCUDA_SIM_ENTER(cuMemHostGetDevicePointer_v2);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     const std::uint64_t address = reinterpret_cast<std::uintptr_t>(pointer);
@@ -77,7 +77,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_poin
 
 FTCUDA_SIM_EXPORT CUresult cuMemHostGetFlags(unsigned* flags, void* pointer) {
     FTCUDA_SIM_ENTER(cuMemHostGetFlags);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     const Allocation* const allocation = allocation_at(reinterpret_cast<std::uintptr_t>(pointer));

@@ -55,7 +55,7 @@ std::atomic<void* (*)()> how_to_detach{nullptr};
 std::atomic<void (*)(void*)> how_to_attach{nullptr};
 
 // Lets go of the interpreter for one scope, in which the thread waits for its turn: with the GIL nobody else could have one.
-// Made before the world's lock is taken and ended after that is given back, since attaching again may wait.
+// Made before the driver's lock is taken and ended after that is given back, since attaching again may wait.
 class Detached {
 public:
     Detached() {
@@ -185,7 +185,7 @@ bool workers_are_idle() {
 bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     State& s = state();
     if (s.prepared) return false;
-    while (!workers_are_idle()) world().progress.wait(lock);
+    while (!workers_are_idle()) driver_state().progress.wait(lock);
     s.prepared = true;
     s.expected = threads;
     s.plan = plan;
@@ -275,14 +275,14 @@ void point(Guard& lock, const char* where) {
 void point(const char* where) {
     if (!is_scheduled()) return;
     const Detached detached;
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     point(lock, where);
 }
 
 bool park(const void* key, const char* where) {
     if (!is_scheduled()) return false;
     const Detached detached;
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     self()->where = where;
     self()->parked_on = key;
     choose();
@@ -334,7 +334,7 @@ void remove(Guard&, const std::shared_ptr<Thread>& worker) {
         state().running = nullptr;
         choose();
     } else {
-        world().progress.notify_all();   // begin() may wait for it
+        driver_state().progress.notify_all();   // begin() may wait for it
     }
 }
 
@@ -354,7 +354,7 @@ void wait_until(Guard& lock, std::condition_variable& changed, const char* where
             me.turn.wait(lock);
         } else {
             if (ready()) break;
-            if (me.is_worker) world().progress.notify_all();   // begin() waits for idle workers
+            if (me.is_worker) driver_state().progress.notify_all();   // begin() waits for idle workers
             me.waits_on = &changed;
             changed.wait(lock);
             me.waits_on = nullptr;

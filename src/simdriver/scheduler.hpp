@@ -2,7 +2,7 @@
 //
 // A session begins when nothing runs, with a number of threads that a test starts; the streams' workers take part in it. It
 // ends when the last of those threads leaves. Outside a session, and for threads that are not in it, everything runs freely.
-// All state is under the world's lock, which no thread keeps while it waits for its turn.
+// All state is under the driver's lock, which no thread keeps while it waits for its turn.
 //
 // A thread that waits has a condition, which the scheduler itself evaluates: when nobody can go on, that is a deadlock, and
 // where everybody stands is known.
@@ -11,7 +11,7 @@
 // others to leave it for a moment. So whoever knows about the interpreter says how to let go of it (set_detachment).
 #pragma once
 
-#include "world.hpp"
+#include "driver_state.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -78,7 +78,7 @@ void hold(const void* key);
 void let_go(const void* key);
 
 // How a thread lets go of its interpreter while it waits for its turn: `detach` returns null if there is nothing to let go of,
-// else what `attach` takes. Never called with the world's lock held.
+// else what `attach` takes. Never called with the driver's lock held.
 void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept;
 
 // For a stream's worker, made by the thread that submits to it first.
@@ -87,7 +87,7 @@ void withdraw(const std::shared_ptr<Thread>& worker);  // one whose thread could
 void adopt(Guard& lock, const std::shared_ptr<Thread>& worker);
 void remove(Guard& lock, const std::shared_ptr<Thread>& worker);
 
-// Waits for `ready`, which depends only on what the world's lock guards. In a session by the scheduler, else on `changed`.
+// Waits for `ready`, which depends only on what the driver's lock guards. In a session by the scheduler, else on `changed`.
 void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready);
 
 }  // namespace ftcuda::sim::scheduler

@@ -17,8 +17,8 @@ CUresult ask(const Point& point) {
 namespace {
 
 CUresult create(CUstream* handle, unsigned flags, int priority) {
-    World& w = world();
-    const Guard lock(w.mutex);
+    DriverState& state = driver_state();
+    const Guard lock(state.mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (flags > CU_STREAM_NON_BLOCKING) return CUDA_ERROR_INVALID_VALUE;
@@ -28,8 +28,8 @@ CUresult create(CUstream* handle, unsigned flags, int priority) {
     stream->queue->context = context;
     stream->flags = flags;
     stream->priority = std::clamp(priority, -5, 0);
-    stream->id = stream->queue->id = w.next_stream_id++;
-    stream->handle = reinterpret_cast<CUstream>(w.streams.add(stream));
+    stream->id = stream->queue->id = state.next_stream_id++;
+    stream->handle = reinterpret_cast<CUstream>(state.streams.add(stream));
     auto& streams = context->streams;
     streams.erase(std::remove_if(streams.begin(), streams.end(), [](const auto& weak) { return weak.expired(); }), streams.end());
     streams.push_back(stream);
@@ -51,10 +51,10 @@ FTCUDA_SIM_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     FTCUDA_SIM_ENTER(cuStreamDestroy_v2);
-    World& w = world();
-    const Guard lock(w.mutex);
+    DriverState& state = driver_state();
+    const Guard lock(state.mutex);
     if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
-    const std::shared_ptr<Stream> stream = w.streams.remove(handle);
+    const std::shared_ptr<Stream> stream = state.streams.remove(handle);
     if (!stream) {
         violation("stream destroyed that does not exist (twice, or foreign)");
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
@@ -69,7 +69,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamQuery(CUstream handle) {
     FTCUDA_SIM_ENTER(cuStreamQuery);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
@@ -79,7 +79,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamQuery(CUstream handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
     FTCUDA_SIM_ENTER(cuStreamSynchronize);
-    Guard lock(world().mutex);
+    Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
@@ -89,7 +89,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
     FTCUDA_SIM_ENTER(cuStreamWaitEvent);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Event> event;
@@ -115,7 +115,7 @@ namespace {
 // For the questions a stream always answers: answer(stream), under the lock.
 template <class Answer>
 CUresult tell(CUstream handle, Answer answer) {
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     answer(*stream);
@@ -151,7 +151,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamGetId(CUstream handle, unsigned long long* id
 
 FTCUDA_SIM_EXPORT CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, void* user_data) {
     FTCUDA_SIM_ENTER(cuLaunchHostFunc);
-    const Guard lock(world().mutex);
+    const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     Work work;

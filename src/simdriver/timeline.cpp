@@ -28,13 +28,13 @@ bool all_reached(const std::vector<Point>& points) noexcept {
 }
 
 void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<scheduler::Thread>& me) {
-    World& w = world();
-    Guard lock(w.mutex);
+    DriverState& state = driver_state();
+    Guard lock(state.mutex);
     scheduler::adopt(lock, me);
     for (;;) {
         scheduler::wait_until(lock, queue->arrived, "idle", [&] { return !queue->waiting.empty() || queue->closed; });
         if (queue->waiting.empty()) break;
-        scheduler::wait_until(lock, w.progress, "before work", [&] { return !w.held && all_reached(queue->waiting.front().after); });
+        scheduler::wait_until(lock, state.progress, "before work", [&] { return !state.held && all_reached(queue->waiting.front().after); });
         Work work = std::move(queue->waiting.front());
         queue->waiting.pop_front();
         if (queue->context->failure == CUDA_SUCCESS && work.run) {
@@ -48,7 +48,7 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
         }
         end_touches(work.touches);
         ++queue->completed;
-        w.progress.notify_all();
+        state.progress.notify_all();
     }
     scheduler::remove(lock, me);
 }
@@ -63,8 +63,8 @@ void start_worker(const Stream& stream) {
         scheduler::withdraw(worker);
         Context& context = *stream.context;
         if (context.failure == CUDA_SUCCESS) context.failure = CUDA_ERROR_LAUNCH_FAILED;
-        world().last_fault = std::string("no thread for the work of a stream: ") + error.what();
-        world().progress.notify_all();
+        driver_state().last_fault = std::string("no thread for the work of a stream: ") + error.what();
+        driver_state().progress.notify_all();
     }
 }
 
@@ -106,7 +106,7 @@ void retire_queue(const Stream& stream) {
 }
 
 CUresult wait_for(Guard& lock, const Context& context, const Point& point) {
-    scheduler::wait_until(lock, world().progress, "waiting for work", [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
+    scheduler::wait_until(lock, driver_state().progress, "waiting for work", [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
     if (context.failure == CUDA_SUCCESS) races::host_saw(point);
     return context.failure;
 }

@@ -1,7 +1,7 @@
 // Leases under fire: many threads enter, leave and close one word; exactly one of them destroys, after everybody left.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/sync/spread_lifetime.hpp"
+#include "../../src/ftcuda/_core/sync/sharded_lifetime.hpp"
 
 #include <array>
 #include <chrono>
@@ -74,7 +74,7 @@ void race() {
 
 // The same for a lifetime that is spread before, amid or after that, with two closers.
 struct SpreadHandle {
-    ftcuda::core::SpreadLifetime lifetime;
+    ftcuda::core::ShardedLifetime lifetime;
     std::array<int, users> written{};  // plain: by each user, inside its lease
     int destroyed = 0;                 // plain: by the destroyer
 

@@ -1,12 +1,13 @@
 // The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/device/reclaim.hpp"
+#include "../../src/ftcuda/_core/device/mailbox.hpp"
 #include "../../src/ftcuda/_core/launch/bound_launch.hpp"
 #include "../../src/ftcuda/_core/launch/launch.hpp"
 #include "../../src/ftcuda/_core/memory/copy.hpp"
+#include "../../src/ftcuda/_core/memory/staging.hpp"
 #include "../../src/ftcuda/_core/stream/event.hpp"
-#include "../../src/ftcuda/_core/stream/kept.hpp"
+#include "../../src/ftcuda/_core/stream/deferred_release.hpp"
 #include "../../src/ftcuda/_core/stream/section.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
 #include "../../src/ftcuda/_driver/library.hpp"
@@ -118,7 +119,7 @@ void race_uses(Context& context) {
     for (int round = 0; round < 60; ++round) {
         std::vector<Ref<Stream>> streams(users);
         for (Ref<Stream>& stream : streams) CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
-        Uses uses;
+        StreamUses uses;
         uses.begin(*streams[0], streams[0]->id());
         together(users, [&](unsigned index) {
             Stream& mine = *streams[index];
@@ -229,13 +230,13 @@ void race_housekeeping(Context& context, const FtcudaSimControl& control) {
             Ref<Stream> passing;
             CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, passing).ok());
             passing->close();   // half of them are refused, which goes to the mailbox
-            reclaim::Notice notice;
-            while (reclaim::take(notice)) ++told;
+            mailbox::Notice notice;
+            while (mailbox::pop(notice)) ++told;
         }
     });
     for (const std::uint64_t fault : faults) control.release_fault(fault);
-    reclaim::Notice notice;
-    while (reclaim::take(notice)) ++told;
+    mailbox::Notice notice;
+    while (mailbox::pop(notice)) ++told;
     CHECK(told.load() == static_cast<int>(faults.size()));
     for (const Ref<Stream>& stream : streams) stream->close();
     CHECK(context.synchronize().ok());
@@ -294,12 +295,12 @@ void race_copies(Context& context, MemoryResource& memory) {
         for (int turn = 0; turn < 50; ++turn) {
             std::fill(host.begin(), host.end(), static_cast<unsigned char>(index * 50 + turn));
             CHECK(upload(place, host.data(), host.size(), *stream).ok());
-            kept::keep(*stream, &released);
+            deferred_release::defer(*stream, &released);
             CHECK(account->charge(4096));
             account->credit(4096);
             CHECK(download(back.data(), place, back.size(), *stream).ok());
             CHECK(back == host);
-            while (kept::take_done() != nullptr) ++released;
+            while (deferred_release::pop_done() != nullptr) ++released;
             if (turn % 10 == 0) CHECK(Staging::of(context).trim().ok());
         }
         CHECK(close(*buffer).ok());
@@ -307,8 +308,8 @@ void race_copies(Context& context, MemoryResource& memory) {
     });
     CHECK(context.synchronize().ok());
     CHECK(Staging::of(context).trim().ok());
-    while (kept::take_done() != nullptr) ++released;
-    CHECK(released.load() == 4 * 50 && !kept::any());
+    while (deferred_release::pop_done() != nullptr) ++released;
+    CHECK(released.load() == 4 * 50 && !deferred_release::is_pending());
     CHECK(account->figures().current_bytes == 0 && account->figures().total_count == 4 * 50);
 }
 
@@ -320,7 +321,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     std::atomic<int> made{0};
     const auto argument = [&](Buffer& buffer) {
         ++made;
-        return BoundArgument{Ref<kept::Guest>::adopt(new kept::Guest(&owner)), &buffer, false, BoundArgument::any_device, {}};
+        return BoundArgument{Ref<deferred_release::ForeignReference>::adopt(new deferred_release::ForeignReference(&owner)), &buffer, false, BoundArgument::any_device, {}};
     };
     for (Ref<Buffer>& buffer : buffers) {
         CHECK(Buffer::allocate(memory, 16, nullptr, buffer).ok());
@@ -348,7 +349,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     bound = Ref<BoundLaunch>();
     for (Ref<Buffer>& buffer : buffers) CHECK(close(*buffer).ok());
     int released = 0;
-    while (kept::take_done() != nullptr) ++released;
+    while (deferred_release::pop_done() != nullptr) ++released;
     CHECK(released == made.load());
 }
 
@@ -426,7 +427,7 @@ int main(int, char** arguments) {
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(context.synchronize().ok());
-    CHECK(!reclaim::has_mail());
+    CHECK(!mailbox::has_mail());
 
     char violation[256] = "";
     control->violation_text(0, violation, sizeof violation);

@@ -28,15 +28,15 @@ void at_point() {
 
 #undef FTCUDA_SCHEDULE_POINT
 #define FTCUDA_SCHEDULE_POINT(where) at_point()
-#include "../../src/ftcuda/_core/sync/spread_lifetime.hpp"
+#include "../../src/ftcuda/_core/sync/sharded_lifetime.hpp"
 
 namespace {
 
-using ftcuda::core::SpreadLifetime;
+using ftcuda::core::ShardedLifetime;
 
 // A handle; who destroys it, and that nobody is inside then.
 struct Scene {
-    SpreadLifetime lifetime;
+    ShardedLifetime lifetime;
     int inside = 0;
     int destroyed = 0;
 

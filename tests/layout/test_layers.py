@@ -1,4 +1,4 @@
-"""The rooms of docs/design/architecture.md: who may include whom. Reads sources, needs no compiler."""
+"""The layers of docs/design/architecture.md: who may include whom. Reads sources, needs no compiler."""
 
 import re
 from pathlib import Path
@@ -28,24 +28,24 @@ def includes(path):
     return [(kind, name) for kind, name in INCLUDE.findall(path.read_text())]
 
 
-@pytest.mark.parametrize("room", ["_driver", "_core"])
-def test_lower_rooms_know_no_python(room):
-    for path in sources(PACKAGE / room, ".hpp", ".cpp", ".def"):
+@pytest.mark.parametrize("layer", ["_driver", "_core"])
+def test_lower_layers_know_no_python(layer):
+    for path in sources(PACKAGE / layer, ".hpp", ".cpp", ".def"):
         assert not any("Python.h" in name for _, name in includes(path)), path
 
 
-def test_the_driver_room_includes_nothing_of_ours_above_it():
+def test_the_driver_layer_includes_nothing_of_ours_above_it():
     for path in sources(PACKAGE / "_driver", ".hpp", ".cpp"):
         for kind, name in includes(path):
             assert kind == "<" or "/" not in name, f"{path} includes {name}"
 
 
-def test_the_core_uses_the_driver_room_and_nothing_else():
+def test_the_core_uses_the_driver_layer_and_nothing_else():
     forbidden = re.compile(r"\bgetenv\b|\bfprintf\b|\bprintf\b|\bstd::c(out|err)\b")
     for path in sources(PACKAGE / "_core", ".hpp", ".cpp"):
         for kind, name in includes(path):
-            room = (path.parent / name).resolve().relative_to(PACKAGE).parts[0] if kind == '"' else "_core"
-            assert room in ("_driver", "_core"), f"{path} includes {name}"
+            layer = (path.parent / name).resolve().relative_to(PACKAGE).parts[0] if kind == '"' else "_core"
+            assert layer in ("_driver", "_core"), f"{path} includes {name}"
         if path.name != "lock_order.cpp":  # debug builds: it says what it found and aborts
             assert not forbidden.search(path.read_text()), f"{path} prints or reads the environment"
 
@@ -177,11 +177,19 @@ def test_one_noun_one_name():
         "code": ("kernel",),
         "launch": ("launch", "bound_launch"),
     }
-    for room, names in nouns.items():
+    for layer, names in nouns.items():
         for noun in names:
             for file in ("_core/{}/{}.hpp", "_core/{}/{}.cpp", "_objects/core/{}/{}.pxd", "_objects/{}/{}.pyx"):
-                assert (PACKAGE / file.format(room, noun)).exists(), file.format(room, noun)
+                assert (PACKAGE / file.format(layer, noun)).exists(), file.format(layer, noun)
             assert (ROOT / "tests" / "objects" / f"test_{noun}.py").exists(), noun
+
+
+def test_the_document_of_the_locks_has_every_rank():
+    ranks = re.findall(r"^RANK\((\w+)\)", (PACKAGE / "_core" / "sync" / "ranks.def").read_text(), re.MULTILINE)
+    table = re.findall(r"^\| `(\w+)` \| [^|]* \| [^|]* \| [^|]* \|$", (ROOT / "docs" / "design" / "locks.md").read_text(), re.MULTILINE)
+    assert table == ranks
+    used = {name for path in sources(PACKAGE / "_core", ".hpp", ".cpp") for name in re.findall(r"Rank::(\w+)", path.read_text())}
+    assert used == set(ranks)
 
 
 def test_files_stay_small():

@@ -1,6 +1,6 @@
 #include "loader.hpp"
 
-#include "aside.hpp"
+#include "memory_marking.hpp"
 #include "library.hpp"
 #include "schedule.hpp"
 #include "table.hpp"
@@ -105,7 +105,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
 #ifdef FTCUDA_SCHEDULE_POINTS
     schedule::find(library);
 #endif
-    aside::find(library);
+    memory_marking::find(library);
     description.path = path;
     description.version = version;
     description.simulated = library.symbol("ftcuda_sim_control") != nullptr;

@@ -1,10 +1,10 @@
-#include "aside.hpp"
+#include "memory_marking.hpp"
 
 #include "library.hpp"
 
 #include <atomic>
 
-namespace ftcuda::driver::aside {
+namespace ftcuda::driver::memory_marking {
 
 namespace {
 
@@ -23,7 +23,7 @@ void find(const Library& library) {
     told.store(reinterpret_cast<InUse>(library.symbol("ftcuda_memory_in_use")), std::memory_order_release);
 }
 
-void set(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, 0, stream); }
-void clear(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes) noexcept { tell(pointer, bytes, stream); }
+void mark_free(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, 0, stream); }
+void mark_in_use(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes) noexcept { tell(pointer, bytes, stream); }
 
-}  // namespace ftcuda::driver::aside
+}  // namespace ftcuda::driver::memory_marking

@@ -10,14 +10,14 @@ namespace ftcuda::driver {
 
 class Library;
 
-namespace aside {
+namespace memory_marking {
 
 void find(const Library& library);
 
 // In the order of `stream`; at once if it is null.
-void set(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+void mark_free(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
 // The first `bytes` of it are given out; all by default, to be freed.
-void clear(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes = ~std::size_t{0}) noexcept;
+void mark_in_use(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes = ~std::size_t{0}) noexcept;
 
-}  // namespace aside
+}  // namespace memory_marking
 }  // namespace ftcuda::driver

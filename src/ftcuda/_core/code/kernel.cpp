@@ -1,7 +1,6 @@
 #include "kernel.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
 #include "../sync/mutex.hpp"
 
 #include <algorithm>

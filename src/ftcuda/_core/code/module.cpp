@@ -1,8 +1,9 @@
 #include "module.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
 #include "../device/process.hpp"
-#include "../device/reclaim.hpp"
 
 namespace ftcuda::core {
 
@@ -31,7 +32,7 @@ Module::~Module() {
         if (slot.progress != Progress::loaded) continue;
         Context& context = *slot.context;
         context.retire([&context, cu_module = slot.cu_module] {
-            reclaim::post(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
+            mailbox::post(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
         });
     }
 }
@@ -77,7 +78,7 @@ bool Module::takes_cubins(Context& context, bool& is_known) noexcept {
 Status Module::offer_cubin(Context& context, std::string cubin, bool& is_taken) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     const Ref<Module> offered = make(std::move(cubin), "");
     CUmodule cu_module = nullptr;
     std::string log;
@@ -97,7 +98,7 @@ Context& Module::home() {
 Status Module::function(Context& context, const char* name, CUfunction& function, std::string& log) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     CUmodule cu_module = nullptr;
     if (const Status status = load(context, cu_module, log); !status.ok()) return status;
     const Status status = context.observe(cu.cuModuleGetFunction(&function, cu_module, name));
@@ -110,7 +111,7 @@ Status Module::function(Context& context, const char* name, CUfunction& function
 Status Module::global(Context& context, const char* name, CUdeviceptr& pointer, std::size_t& bytes, std::string& log) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     CUmodule cu_module = nullptr;
     if (const Status status = load(context, cu_module, log); !status.ok()) return status;
     const Status status = context.observe(cu.cuModuleGetGlobal_v2(&pointer, &bytes, cu_module, name));

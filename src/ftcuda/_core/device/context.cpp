@@ -2,9 +2,10 @@
 
 #include "../../_driver/table.hpp"
 #include "../sync/limit.hpp"
+#include "capture_mode.hpp"
 #include "context_wait.hpp"
+#include "mailbox.hpp"
 #include "process.hpp"
-#include "reclaim.hpp"
 
 #include <algorithm>
 #include <memory>
@@ -69,7 +70,7 @@ void Context::give_event(CUevent event) {
             return;
         }
     }
-    if (may_destroy()) reclaim::post(cu.cuEventDestroy_v2(event), "destroy", "event");
+    if (may_destroy()) mailbox::post(cu.cuEventDestroy_v2(event), "destroy", "event");
 }
 
 Status Context::record(CUstream stream, CUevent& event) {
@@ -81,10 +82,10 @@ Status Context::record(CUstream stream, CUevent& event) {
 
 bool Context::is_reached(CUevent event) noexcept {
     const ContextScope scope(*this);
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     Status status = scope.status();
     if (status.ok()) status = cu.cuEventQuery(event);
-    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY)) reclaim::post(observe(status), "query", "event");
+    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY)) mailbox::post(observe(status), "query", "event");
     return status.ok();
 }
 
@@ -157,7 +158,7 @@ Status Context::synchronize(const Limit& limit) {
         for (auto& finish : idle) retired_.push_back(std::move(finish));
         return status;
     }
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     for (const auto& finish : idle) finish();
     return {};
 }
@@ -173,7 +174,7 @@ ContextScope::ContextScope(const Context& context) noexcept : status_(context.us
 }
 
 ContextScope::~ContextScope() {
-    if (restore_ != nullptr) reclaim::post(cu.cuCtxSetCurrent(restore_), "restore", "current context");
+    if (restore_ != nullptr) mailbox::post(cu.cuCtxSetCurrent(restore_), "restore", "current context");
 }
 
 }  // namespace ftcuda::core

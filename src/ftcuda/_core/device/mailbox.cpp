@@ -1,14 +1,11 @@
-#include "reclaim.hpp"
+#include "mailbox.hpp"
 
-#include "../../_driver/table.hpp"
 #include "../sync/mutex.hpp"
 
 #include <array>
 #include <atomic>
 
-namespace ftcuda::core::reclaim {
-
-using driver::cu;
+namespace ftcuda::core::mailbox {
 
 namespace {
 
@@ -27,7 +24,7 @@ public:
         waiting_.store(count_, std::memory_order_relaxed);
     }
 
-    bool take(Notice& notice) noexcept {
+    bool pop(Notice& notice) noexcept {
         const Lock lock(mutex_);
         if (count_ == 0) return false;
         notice = notices_[first_];
@@ -67,16 +64,7 @@ void post(Status status, const char* verb, const char* object) noexcept {
 }
 
 bool has_mail() noexcept { return mailbox.has_mail(); }
-bool take(Notice& notice) noexcept { return mailbox.take(notice); }
+bool pop(Notice& notice) noexcept { return mailbox.pop(notice); }
 std::size_t take_dropped() noexcept { return mailbox.take_dropped(); }
 
-RelaxedCapture::RelaxedCapture() noexcept : mode_(abi::CU_STREAM_CAPTURE_MODE_RELAXED) {
-    // Cannot fail with a valid mode; on a driver in trouble the calls that follow say so themselves.
-    cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
-}
-
-RelaxedCapture::~RelaxedCapture() {
-    cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
-}
-
-}  // namespace ftcuda::core::reclaim
+}  // namespace ftcuda::core::mailbox

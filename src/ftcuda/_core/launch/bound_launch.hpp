@@ -3,7 +3,7 @@
 // Launches in different threads write nothing in common but the leases of buffers that they share: see striped.hpp.
 #pragma once
 
-#include "../stream/kept.hpp"
+#include "../stream/deferred_release.hpp"
 #include "../sync/striped.hpp"
 #include "launch.hpp"
 #include "tensor_map.hpp"
@@ -14,7 +14,7 @@ namespace ftcuda::core {
 
 // One argument, beside its bytes.
 struct BoundArgument {
-    Ref<kept::Guest> value;    // what the caller gave, which keeps `buffer`
+    Ref<deferred_release::ForeignReference> value;    // what the caller gave, which keeps `buffer`
     Buffer* buffer = nullptr;  // null: a value, memory that is not ours, or a tensor map
     bool foreign = false;      // memory that is not ours: the value is kept until the work is done
     int device = any_device;   // the one that `value` is for

@@ -1,7 +1,7 @@
 // A tensor map: what the device's tensor memory accelerator must know of a tensor, in the driver's own coding.
 #pragma once
 
-#include "../stream/kept.hpp"
+#include "../stream/deferred_release.hpp"
 #include "../sync/striped.hpp"
 
 namespace ftcuda::core {
@@ -28,7 +28,7 @@ struct Im2col {
 
 // Whose memory a map is of.
 struct MappedMemory {
-    Ref<kept::Guest> tensor;   // the caller's, which keeps `buffer`
+    Ref<deferred_release::ForeignReference> tensor;   // the caller's, which keeps `buffer`
     Buffer* buffer = nullptr;  // null: memory that is not ours
 };
 

@@ -1,8 +1,9 @@
 #include "buffer.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
-#include "../stream/kept.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
+#include "../stream/deferred_release.hpp"
 
 #include <memory>
 
@@ -15,7 +16,7 @@ namespace {
 
 // Makes what `stream` does from now on wait for the work behind `use`.
 Status order_after(const Use& use, CUstream stream) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     Context& context = use.stream->context();
     if (use.event != nullptr) return context.observe(cu.cuStreamWaitEvent(stream, use.event, 0));
     const ContextScope scope(context);
@@ -113,10 +114,10 @@ void Buffer::mark_use(Stream& stream) noexcept {
     const std::uint64_t id = stream.id();
     Use& use = uses_.take(stream, id);
     const Status status = record_use(stream, use);
-    Uses::give(use, id);
+    StreamUses::give(use, id);
     if (status.ok()) return;
     unordered_.store(true, std::memory_order_relaxed);
-    if (status.reason() == Reason::driver) reclaim::post(status, "mark", "use of a buffer");
+    if (status.reason() == Reason::driver) mailbox::post(status, "mark", "use of a buffer");
 }
 
 Status Buffer::record_use(Stream& stream, Use& use) noexcept {
@@ -165,7 +166,7 @@ Status Buffer::order_free(Stream*& home, CUstream& stream, bool& later) {
 }
 
 Status Buffer::wait_for_uses(bool& later) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     Status status;
     uses_.for_each([&](Use& use) {
         Context& context = use.stream->context();
@@ -199,7 +200,7 @@ void Buffer::destroy(Handout* handout) noexcept {
             status = ordered ? resource_->free_ordered(allocation_, bytes_, home, stream, !uses_.is_empty())
                              : resource_->free_now(allocation_.pointer);
         }
-        reclaim::post(status, "free", "buffer");
+        mailbox::post(status, "free", "buffer");
     }
     if (holder_ != nullptr) hand_out(handout);
     credit(charges_.load(std::memory_order_acquire));
@@ -240,7 +241,7 @@ void Buffer::hand_out(Handout* handout) noexcept {
     CUevent event = nullptr;
     if (context_->may_destroy() && !uses_.is_empty() && !idle_.load(std::memory_order_relaxed)) {
         const ContextScope scope(*context_);
-        const reclaim::RelaxedCapture relaxed;
+        const RelaxedCapture relaxed;
         Stream* home = nullptr;
         CUstream stream = nullptr;
         bool later = unordered_.load(std::memory_order_relaxed);
@@ -250,8 +251,8 @@ void Buffer::hand_out(Handout* handout) noexcept {
         if (status.ok() && !idle) status = order_free(home, stream, later);
         if (status.ok() && !idle && !later) status = context_->record(stream, event);
         if (later || !status.ok()) {
-            reclaim::post(status, "free", "buffer");
-            context_->retire([context = context_, holder = holder_] { kept::keep(*context, nullptr, holder); });
+            mailbox::post(status, "free", "buffer");
+            context_->retire([context = context_, holder = holder_] { deferred_release::defer(*context, nullptr, holder); });
             return;
         }
     }
@@ -259,7 +260,7 @@ void Buffer::hand_out(Handout* handout) noexcept {
     if (handout != nullptr) {
         *handout = {holder_, event};
     } else {
-        kept::keep(*context_, event, holder_);
+        deferred_release::defer(*context_, event, holder_);
     }
 }
 

@@ -1,10 +1,10 @@
 // A buffer: a range of memory, the stream it was allocated in, and the streams that use it.
 #pragma once
 
-#include "../sync/spread_lifetime.hpp"
+#include "../sync/sharded_lifetime.hpp"
 #include "account.hpp"
 #include "memory.hpp"
-#include "uses.hpp"
+#include "stream_uses.hpp"
 
 namespace ftcuda::core {
 
@@ -36,7 +36,7 @@ public:
 
     // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home stream.
     // Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this call was the last
-    // one inside; if a launch or a copy was, the holder is kept (kept.hpp). `idle`: the caller knows that the work is done.
+    // one inside; if a launch or a copy was, the holder is kept (deferred_release.hpp). `idle`: the caller knows that the work is done.
     Status close(Stream* stream, bool idle, Handout& handout);
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
@@ -116,9 +116,9 @@ private:
 
     // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it, unless it is spread.
     [[maybe_unused]] LineBetween before_lifetime_;
-    SpreadLifetime lifetime_;
+    ShardedLifetime lifetime_;
     [[maybe_unused]] LineBetween after_lifetime_;
-    Uses uses_;
+    StreamUses uses_;
     // The id of the stream of the first close(stream). Relaxed: read only by the one who destroys.
     std::atomic<std::uint64_t> free_in_{0};
     // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.

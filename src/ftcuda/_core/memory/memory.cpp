@@ -1,8 +1,9 @@
 #include "memory.hpp"
 
-#include "../../_driver/aside.hpp"
+#include "../../_driver/memory_marking.hpp"
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
 
 #include <algorithm>
 
@@ -87,7 +88,7 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
 
 Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexcept {
     if (!is_pool()) return Reason::not_supported;
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
         return context_->observe(cu.cuMemPoolGetAttribute(cu_pool_, attribute, &value));
     }
@@ -99,7 +100,7 @@ Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexce
 
 Status MemoryResource::set_attribute(int attribute, std::uint64_t value) noexcept {
     if (!is_pool()) return Reason::not_supported;
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
         return context_->observe(cu.cuMemPoolSetAttribute(cu_pool_, attribute, &value));
     }
@@ -114,7 +115,7 @@ Status MemoryResource::trim(std::size_t bytes_to_keep) noexcept {
         if (const Status status = empty_cache(bytes_to_keep); !status.ok()) return status;
     }
     if (!is_pool()) return {};  // plain memory keeps nothing back
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     return context_->observe(cu.cuMemPoolTrimTo(cu_pool_, bytes_to_keep));
 }
 
@@ -134,23 +135,23 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     Cache::Piece piece;
     if (cache_->take(bytes, key(stream), piece)) {
         if (piece.event != nullptr) context_->give_event(piece.event);
-        driver::aside::clear(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr, bytes);
+        driver::memory_marking::mark_in_use(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr, bytes);
         allocation = {piece.pointer, true, made_in};
         return {};
     }
     const Status status = allocate_upstream(Cache::rounded(bytes), cu_stream, allocation.pointer);
     if (!status.ok()) return status;
-    driver::aside::clear(allocation.pointer, nullptr, bytes);
+    driver::memory_marking::mark_in_use(allocation.pointer, nullptr, bytes);
     allocation.cacheable = true;
     allocation.made_in = made_in;
     std::vector<Cache::Leaving> leaving;
     cache_->count_made(bytes, made_in, leaving);
-    if (!leaving.empty()) reclaim::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) mailbox::post(let_go(leaving), "free", "cached memory");
     return {};
 }
 
 Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (is_pool()) return context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream));
     switch (kind_) {
     case MemoryKind::device:
@@ -173,7 +174,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
         return free_upstream(allocation.pointer, stream);
     }
     Cache::Piece piece{allocation.pointer, nullptr};
-    driver::aside::set(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
+    driver::memory_marking::mark_free(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
     if (kind_ != MemoryKind::device && used) {
         // The host may touch it as soon as it is given out: it must be known when the work is done.
         if (const Status status = context_->record(stream, piece.event); !status.ok()) {
@@ -183,20 +184,20 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
     }
     std::vector<Cache::Leaving> leaving;
     cache_->give(bytes, allocation.made_in, key(home), piece, leaving);
-    if (!leaving.empty()) reclaim::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) mailbox::post(let_go(leaving), "free", "cached memory");
     return {};
 }
 
 void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes) {
     if (allocation.cacheable) cache_->count_freed(bytes, allocation.made_in);
     context_->retire([resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
-        driver::aside::clear(pointer, nullptr);
-        reclaim::post(resource->free_idle(pointer), "free", "buffer");
+        driver::memory_marking::mark_in_use(pointer, nullptr);
+        mailbox::post(resource->free_idle(pointer), "free", "buffer");
     });
 }
 
 Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (is_pool()) return context_->observe(cu.cuMemFreeAsync(pointer, stream));
     if (const Status status = context_->observe(cu.cuStreamSynchronize(stream)); !status.ok()) return status;
     return free_now(pointer);
@@ -228,7 +229,7 @@ Status MemoryResource::empty_caches(Context& context) {
 }
 
 Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     Status first;
     for (Cache::Leaving& each : leaving) {
         CUstream stream = nullptr;
@@ -243,7 +244,7 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
         if (status.ok() && each.piece.event != nullptr) status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
         if (each.piece.event != nullptr) context_->give_event(each.piece.event);
         if (status.ok() && !later) {
-            driver::aside::clear(each.piece.pointer, stream);
+            driver::memory_marking::mark_in_use(each.piece.pointer, stream);
             status = free_upstream(each.piece.pointer, stream);
         }
         if (later || !status.ok()) upstream_->free_later({each.piece.pointer}, 0);
@@ -253,7 +254,7 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
 }
 
 Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (kind_ == MemoryKind::pinned) {
         return context_->observe(cu.cuMemFreeHost(reinterpret_cast<void*>(static_cast<std::uintptr_t>(pointer))));
     }
@@ -273,7 +274,7 @@ void MemoryResource::destroy() noexcept {
             const Lock lock(caches().mutex);
             caches().all.erase(std::find(caches().all.begin(), caches().all.end(), this));
         }
-        if (context_->may_destroy()) reclaim::post(empty_cache(0), "empty", "cache");
+        if (context_->may_destroy()) mailbox::post(empty_cache(0), "empty", "cache");
         upstream_->leave();
         return;
     }
@@ -281,7 +282,7 @@ void MemoryResource::destroy() noexcept {
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for ever
     // (driver 580, four threads with a pool each on one stream).
     context_->retire([context = context_, pool = cu_pool_] {
-        reclaim::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
+        mailbox::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
     });
 }
 

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "../device/context.hpp"
-#include "../sync/spread_lifetime.hpp"
+#include "../sync/sharded_lifetime.hpp"
 #include "cache.hpp"
 
 namespace ftcuda::core {
@@ -109,7 +109,7 @@ private:
 
     // Synchronises itself. On a line of its own: every allocation and free writes it, unless it is spread.
     [[maybe_unused]] LineBetween before_lifetime_;
-    SpreadLifetime lifetime_;
+    ShardedLifetime lifetime_;
     [[maybe_unused]] LineBetween after_lifetime_;
 };
 

@@ -2,7 +2,7 @@
 
 #include "../../_driver/schedule.hpp"
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
+#include "../device/capture_mode.hpp"
 
 #include <memory>
 #include <utility>
@@ -67,7 +67,7 @@ Status Staging::make(Chunk& chunk) {
 Status Staging::trim() {
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     std::deque<Chunk> idle;
     {
         const Lock lock(mutex_);

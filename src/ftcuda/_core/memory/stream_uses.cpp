@@ -1,4 +1,4 @@
-#include "uses.hpp"
+#include "stream_uses.hpp"
 
 #include "../../_driver/schedule.hpp"
 
@@ -7,7 +7,7 @@
 
 namespace ftcuda::core {
 
-void Uses::clear() noexcept {
+void StreamUses::clear() noexcept {
     for_each([](Use& use) {
         if (use.event != nullptr) use.stream->context().give_event(use.event);
         use.event = nullptr;
@@ -16,7 +16,7 @@ void Uses::clear() noexcept {
     });
 }
 
-Uses::~Uses() {
+StreamUses::~StreamUses() {
     clear();
     Block* block = first_.next.load(std::memory_order_relaxed);
     while (block != nullptr) {
@@ -25,28 +25,28 @@ Uses::~Uses() {
     }
 }
 
-void Uses::begin(Stream& stream, std::uint64_t id) noexcept {
+void StreamUses::begin(Stream& stream, std::uint64_t id) noexcept {
     Use& use = first_.uses.front();
     stream.keep();
     use.stream = &stream;
     use.stream_id.store(id, std::memory_order_relaxed);
 }
 
-void Uses::add(Stream& stream, std::uint64_t id) {
+void StreamUses::add(Stream& stream, std::uint64_t id) {
     if (!has(id)) give(take_new(stream), id);
 }
 
-Use& Uses::take(Stream& stream, std::uint64_t id) {
+Use& StreamUses::take(Stream& stream, std::uint64_t id) {
     Use* const use = take_if(id);
     return use != nullptr ? *use : take_new(stream);
 }
 
-bool Uses::has(std::uint64_t id) noexcept {
+bool StreamUses::has(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("find a use");
     return find_slot([&](Use& use) { return use.stream_id.load(std::memory_order_acquire) == id; }) != nullptr;
 }
 
-Use* Uses::take_if(std::uint64_t id) noexcept {
+Use* StreamUses::take_if(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("take a use");
     return find_slot([&](Use& use) {
         std::uint64_t wanted = id;
@@ -54,7 +54,7 @@ Use* Uses::take_if(std::uint64_t id) noexcept {
     });
 }
 
-Use& Uses::take_new(Stream& stream) {
+Use& StreamUses::take_new(Stream& stream) {
     Use* use = take_if(0);
     if (use == nullptr) {
         // Before the list grows: a buffer that lives long must not keep every stream that ever used it.
@@ -69,7 +69,7 @@ Use& Uses::take_new(Stream& stream) {
     return *use;
 }
 
-void Uses::forget_if_finished(Use& use) noexcept {
+void StreamUses::forget_if_finished(Use& use) noexcept {
     FTCUDA_SCHEDULE_POINT("forget a use");
     std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
     if (id == 0 || id == Use::taken) return;
@@ -85,14 +85,14 @@ void Uses::forget_if_finished(Use& use) noexcept {
     give(use, id);
 }
 
-void Uses::give(Use& use, std::uint64_t id) noexcept {
+void StreamUses::give(Use& use, std::uint64_t id) noexcept {
     use.stream_id.store(id, std::memory_order_release);
 #ifdef FTCUDA_SCHEDULE_POINTS
     driver::schedule::unpark(&use);
 #endif
 }
 
-std::uint64_t Uses::wait_and_take(Use& use) noexcept {
+std::uint64_t StreamUses::wait_and_take(Use& use) noexcept {
     FTCUDA_SCHEDULE_POINT("visit a use");
     for (;;) {
         std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
@@ -108,7 +108,7 @@ std::uint64_t Uses::wait_and_take(Use& use) noexcept {
     }
 }
 
-void Uses::grow() {
+void StreamUses::grow() {
     FTCUDA_SCHEDULE_POINT("grow");
     Block* block = &first_;
     for (Block* next = block; next != nullptr; next = block->next.load(std::memory_order_acquire)) block = next;

@@ -25,12 +25,12 @@ struct Use {
     abi::CUevent event = nullptr;
 };
 
-class Uses {
+class StreamUses {
 public:
-    Uses() noexcept = default;
-    ~Uses();
-    Uses(const Uses&) = delete;
-    Uses& operator=(const Uses&) = delete;
+    StreamUses() noexcept = default;
+    ~StreamUses();
+    StreamUses(const StreamUses&) = delete;
+    StreamUses& operator=(const StreamUses&) = delete;
 
     // Lets go of all streams and events. For the one who destroyed the buffer.
     void clear() noexcept;

@@ -1,12 +1,13 @@
-#include "kept.hpp"
+#include "deferred_release.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
 
 #include <algorithm>
 #include <deque>
 
-namespace ftcuda::core::kept {
+namespace ftcuda::core::deferred_release {
 
 using driver::cu;
 using namespace abi;
@@ -22,7 +23,7 @@ struct Kept {
 // How many are asked after in one call: work that never ends must not make every call look at everything.
 constexpr std::size_t look_limit = 8;
 
-Mutex mutex{Rank::kept};
+Mutex mutex{Rank::deferred_release};
 std::deque<Kept>& waiting GUARDED_BY(mutex) = *new std::deque<Kept>;  // never destroyed: daemon threads outlive main()
 
 // How many wait. Relaxed: who sees an old number asks at its next call.
@@ -48,19 +49,19 @@ void put(const Kept& object) {
 
 }  // namespace
 
-void keep(Stream& stream, void* object) {
+void defer(Stream& stream, void* object) {
     CUevent event = nullptr;
     Context& context = stream.context();
     const Status status = record(stream, event);
     if (status.ok()) {
-        keep(context, event, object);
+        defer(context, event, object);
     } else {
-        if (status.reason() == Reason::driver) reclaim::post(status, "keep", "an array");
-        context.retire([&context, object] { keep(context, nullptr, object); });
+        if (status.reason() == Reason::driver) mailbox::post(status, "keep", "an array");
+        context.retire([&context, object] { defer(context, nullptr, object); });
     }
 }
 
-void keep(Context& context, CUevent event, void* object) {
+void defer(Context& context, CUevent event, void* object) {
     put({&context, event, object});
 }
 
@@ -71,7 +72,7 @@ bool is_over(Context& context, CUevent event) noexcept {
 }
 
 Status wait_for(Context& context, CUevent event) noexcept {
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     const Status status = context.observe(cu.cuEventSynchronize(event));
     context.give_event(event);
     return status;
@@ -90,15 +91,15 @@ Status order_after(Stream& stream, Context& context, CUevent event) noexcept {
     return status;
 }
 
-Guest::~Guest() {
+ForeignReference::~ForeignReference() {
     put({nullptr, nullptr, object_});
 }
 
-bool any() noexcept {
+bool is_pending() noexcept {
     return count.load(std::memory_order_relaxed) != 0;
 }
 
-void* take_done() {
+void* pop_done() {
     const std::size_t looks = std::min(look_limit, count.load(std::memory_order_relaxed));
     for (std::size_t look = 0; look < looks; ++look) {
         Kept oldest{};
@@ -118,4 +119,4 @@ void* take_done() {
     return nullptr;
 }
 
-}  // namespace ftcuda::core::kept
+}  // namespace ftcuda::core::deferred_release

@@ -4,14 +4,14 @@
 
 #include "stream.hpp"
 
-namespace ftcuda::core::kept {
+namespace ftcuda::core::deferred_release {
 
 // Keeps `object` until what was submitted to `stream` so far is done; while the stream is captured, or when the driver will
 // not say, until the next synchronize() of the context.
-void keep(Stream& stream, void* object);
+void defer(Stream& stream, void* object);
 
 // Keeps `object` until `event` is reached; takes the event over. A null event is reached.
-void keep(Context& context, abi::CUevent event, void* object);
+void defer(Context& context, abi::CUevent event, void* object);
 
 // The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller; waited for by
 // `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
@@ -20,21 +20,21 @@ Status wait_for(Context& context, abi::CUevent event) noexcept;
 Status order_after(Stream& stream, Context& context, abi::CUevent event) noexcept;
 
 // True if something is kept. Cheap enough for every call that is not a launch.
-bool any() noexcept;
+bool is_pending() noexcept;
 
 // An object whose work is done, the caller's from now on; null when there is none.
-void* take_done();
+void* pop_done();
 
-// An object of the caller's with a count of the core's: who lets go last passes it to take_done().
-class Guest final : public Shared {
+// An object of the caller's with a count of the core's: who lets go last passes it to pop_done().
+class ForeignReference final : public Shared {
 public:
-    explicit Guest(void* object) noexcept : object_(object) {}
+    explicit ForeignReference(void* object) noexcept : object_(object) {}
     void* object() const noexcept { return object_; }
 
 private:
-    ~Guest() override;
+    ~ForeignReference() override;
 
     void* const object_;
 };
 
-}  // namespace ftcuda::core::kept
+}  // namespace ftcuda::core::deferred_release

@@ -1,7 +1,8 @@
 #include "event.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../device/reclaim.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
 #include "../sync/limit.hpp"
 
 namespace ftcuda::core {
@@ -20,8 +21,8 @@ Status Event::create(Context& context, unsigned flags, Ref<Event>& event) {
 
 void Event::destroy() noexcept {
     if (!context_->may_destroy()) return;
-    const reclaim::RelaxedCapture relaxed;
-    reclaim::post(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
+    const RelaxedCapture relaxed;
+    mailbox::post(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
 }
 
 Status Event::synchronize(const Limit& limit) noexcept {
@@ -29,7 +30,7 @@ Status Event::synchronize(const Limit& limit) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (limit.is_none()) return context_->observe(cu.cuEventSynchronize(cu_event_));
     const bool sleeps = (flags_ & CU_EVENT_BLOCKING_SYNC) != 0;
     return context_->observe(wait_until_ready(limit, sleeps, [&] { return cu.cuEventQuery(cu_event_); }));
@@ -40,7 +41,7 @@ Status Event::query(bool& done) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     const Records before = records_.load(std::memory_order_acquire);
     FTCUDA_SCHEDULE_POINT("query an event");
     const Status status = cu.cuEventQuery(cu_event_);

@@ -1,12 +1,13 @@
 #include "stream.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
 #include "../device/process.hpp"
-#include "../device/reclaim.hpp"
 #include "../sync/limit.hpp"
+#include "deferred_release.hpp"
 #include "event.hpp"
 #include "held_sections.hpp"
-#include "kept.hpp"
 
 namespace ftcuda::core {
 
@@ -76,7 +77,7 @@ Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
 }
 
 void Stream::keep_owner(void* owner) {
-    owner_ = Ref<Shared>::adopt(new kept::Guest(owner));
+    owner_ = Ref<Shared>::adopt(new deferred_release::ForeignReference(owner));
 }
 
 Status Stream::find_default(Context& context, CUstream token, Stream*& stream) {
@@ -127,8 +128,8 @@ void Stream::close() noexcept {
 
 void Stream::destroy() noexcept {
     if (kind_ == Kind::owned && context_->may_destroy()) {
-        const reclaim::RelaxedCapture relaxed;
-        reclaim::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
+        const RelaxedCapture relaxed;
+        mailbox::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
     }
     release();
 }
@@ -138,7 +139,7 @@ Status Stream::synchronize(const Limit& limit) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     if (limit.is_none()) return context_->observe(cu.cuStreamSynchronize(cu_stream_));
     return context_->observe(wait_until_ready(limit, false, [&] { return cu.cuStreamQuery(cu_stream_); }));
 }
@@ -148,7 +149,7 @@ Status Stream::query(bool& done) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     const Status status = cu.cuStreamQuery(cu_stream_);
     done = status.ok();
     return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
@@ -159,7 +160,7 @@ bool Stream::is_finished() const noexcept {
     const Lifetime::Word word = lifetime_.look();
     if ((word & Lifetime::closing) == 0 || (word & Lifetime::inner_leases) != 0) return false;
     const ContextScope scope(*context_);
-    const reclaim::RelaxedCapture relaxed;
+    const RelaxedCapture relaxed;
     bool capturing = false;
     return scope.status().ok() && is_capturing(capturing).ok() && !capturing && cu.cuStreamQuery(cu_stream_).ok();
 }

@@ -78,7 +78,7 @@ public:
     using NameTask = const void* (*)();
     static void name_tasks_by(NameTask name) noexcept;
 
-    // For a foreign stream, before others see it: an object of the caller's, which is let go of (kept.hpp) when the last reference
+    // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp) when the last reference
     // to the stream is gone.
     void keep_owner(void* owner);
 

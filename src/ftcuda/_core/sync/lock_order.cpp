@@ -15,9 +15,10 @@ namespace ftcuda::core::lock_order {
 namespace {
 
 constexpr std::array names = {
-    "module", "allowance", "striped", "stripe",  "exclusive_section", "kept",   "caches",
-    "cache",  "context_wait", "staging",   "event_pool", "retired", "account",           "mailbox"};
-static_assert(names.size() == static_cast<std::size_t>(Rank::mailbox) + 1);
+#define RANK(name) #name,
+#include "ranks.def"
+#undef RANK
+};
 
 // Where a lock was taken.
 struct Stack {

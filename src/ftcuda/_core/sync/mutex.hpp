@@ -10,22 +10,10 @@
 
 namespace ftcuda::core {
 
-// Outermost first.
 enum class Rank : unsigned char {
-    module,             // which devices a module is loaded on, or being loaded on
-    allowance,          // what the driver was told about kernels' dynamic shared memory
-    striped,            // what many threads take and few replace: a bound launch's arguments, a tensor map
-    stripe,             // some threads' copy of it
-    exclusive_section,  // who holds a stream's exclusive section
-    kept,               // objects of the caller's that wait for work
-    caches,             // which caching resources there are
-    cache,              // what a caching resource has in store
-    context_wait,       // which waits for all of a context were asked for
-    staging,            // chunks for copies of pageable memory
-    event_pool,         // idle events of a context
-    retired,            // what is freed at the next synchronisation of a context
-    account,            // what was allocated through a counting or limiting resource
-    mailbox,            // failures of destructors
+#define RANK(name) name,
+#include "ranks.def"
+#undef RANK
 };
 
 class FTCUDA_CAPABILITY("mutex") Mutex {

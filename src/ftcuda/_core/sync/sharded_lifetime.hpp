@@ -27,12 +27,12 @@
 
 namespace ftcuda::core {
 
-class SpreadLifetime {
+class ShardedLifetime {
 public:
-    SpreadLifetime() noexcept = default;
-    ~SpreadLifetime() { delete cells_.load(std::memory_order_relaxed); }
-    SpreadLifetime(const SpreadLifetime&) = delete;
-    SpreadLifetime& operator=(const SpreadLifetime&) = delete;
+    ShardedLifetime() noexcept = default;
+    ~ShardedLifetime() { delete cells_.load(std::memory_order_relaxed); }
+    ShardedLifetime(const ShardedLifetime&) = delete;
+    ShardedLifetime& operator=(const ShardedLifetime&) = delete;
 
     // True: inside. Else it is closing, and if `is_last`, the caller must destroy.
     bool enter(bool& is_last) noexcept {

@@ -15,7 +15,7 @@ from ftcuda._objects.arrays.dlpack cimport (
 )
 from ftcuda._objects.arrays.view cimport StridedMemoryView, buffer_view, located, view_or_none
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.kept cimport keep, let_go
+from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
 from ftcuda._objects.support.raising cimport raise_status
 
 from ftcuda._objects.arrays.elements import OPAQUE
@@ -44,7 +44,7 @@ cdef class Export:
         if self._entered != NULL:
             with nogil:
                 self._entered.leave(handout)
-            let_go(&self._entered.context(), handout.holder, handout.event, False)
+            release_holder(&self._entered.context(), handout.holder, handout.event, False)
             self._entered.release_attached()
 
 
@@ -211,7 +211,7 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
         raise_status(status, "copy", f"{source} to {target}", involved)
     foreign = [view for view in (target, source) if is_foreign(view)]
     if foreign:
-        keep(submitted, foreign)
+        defer_release(submitted, foreign)
     if blocking or (blocking is None and from_host):
         stream.sync()
 

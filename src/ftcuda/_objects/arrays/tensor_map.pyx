@@ -7,12 +7,12 @@ from libc.string cimport memcpy
 cimport core.launch.tensor_map as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.stream.kept cimport Guest
+from core.stream.deferred_release cimport ForeignReference
 from core.sync.lifetime cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.view cimport StridedMemoryView, located, view_of_argument
 from ftcuda._objects.device.device cimport Device
-from ftcuda._objects.support.kept cimport release_done
+from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
 from ftcuda._objects.support.options import checked
@@ -191,7 +191,7 @@ refuse_to_make(TensorMapDescriptor)
 
 cdef int hold(core.MappedMemory& memory, StridedMemoryView view) except -1:
     """Makes `view` the memory of a map."""
-    memory.tensor = Ref[Guest].adopt(new Guest(<void*>view))
+    memory.tensor = Ref[ForeignReference].adopt(new ForeignReference(<void*>view))
     Py_INCREF(view)  # the core's; release_done() takes it over
     memory.buffer = view.core_buffer()
     return 0

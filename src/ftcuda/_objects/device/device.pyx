@@ -522,7 +522,7 @@ def _has_tensor_maps(Device device not None):
     return device._device.has_tensor_maps()
 
 
-# At the end: these rooms need Device, and Device needs them only when it is used.
+# At the end: these modules need Device, and Device needs them only when it is used.
 import ftcuda._objects.memory.memory as _memory  # noqa: E402
 import ftcuda._objects.stream.event as _event  # noqa: E402
 import ftcuda._objects.stream.stream as _stream  # noqa: E402

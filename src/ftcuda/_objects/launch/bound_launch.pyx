@@ -8,13 +8,13 @@ cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
 from core.driver.status cimport Status
 from core.launch.bound_launch cimport BoundArgument
-from core.stream.kept cimport Guest
+from core.stream.deferred_release cimport ForeignReference
 from core.sync.lifetime cimport Ref
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
 from ftcuda._objects.code.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.kept cimport keep, release_done
+from ftcuda._objects.support.deferred_release cimport defer_release, release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
 
@@ -91,7 +91,7 @@ cdef class BoundLaunch:
                 self._bound.set(index, block + self.kernel._slots[index].offset, self.kernel._slots[index].size, argument)
         finally:
             PyMem_Free(block)
-        argument.value = Ref[Guest]()
+        argument.value = Ref[ForeignReference]()
         release_done()
 
     @property
@@ -120,7 +120,7 @@ cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
         status = bound._bound.launch(target[0], used)
     if status.ok() and (used.arguments.get().any_foreign() or used.maps.size() != 0):
         if foreign := arrays_of(used):
-            keep(target, foreign)
+            defer_release(target, foreign)
         with nogil:
             used = core.BoundUse()
         release_done()  # also the tensor that a map was of, if this launch was the last to have it
@@ -154,7 +154,7 @@ cdef char* new_block(Kernel kernel) except NULL:
 cdef int bind_one(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument& argument) except -1:
     pack_bound(kernel, index, value, block, &argument)
     value = unpack(kernel, index, value, block)
-    argument.value = Ref[Guest].adopt(new Guest(<void*>value))
+    argument.value = Ref[ForeignReference].adopt(new ForeignReference(<void*>value))
     Py_INCREF(value)  # the core's; release_done() takes it over
     return 0
 

@@ -13,7 +13,7 @@ from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.code.launch_config cimport LaunchConfig
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.kept cimport keep, release_done
+from ftcuda._objects.support.deferred_release cimport defer_release, release_done
 from ftcuda._objects.support.raising cimport raise_status
 
 cdef extern from "Python.h":
@@ -143,7 +143,7 @@ cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, PyObject* con
         given = tuple([<object>arguments[index] for index in range(kernel._slot_count)])
         raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(given)))
     if foreign is not None:
-        keep(target, foreign)
+        defer_release(target, foreign)
         release_done()
     return 0
 

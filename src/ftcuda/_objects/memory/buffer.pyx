@@ -22,7 +22,7 @@ from ftcuda._objects.memory.deallocation cimport Deallocation
 from ftcuda._objects.memory.memory cimport MemoryResource, checked_size, provide_allocate
 from ftcuda._objects.memory.memory cimport allocate_from as allocate_through
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.kept cimport keep, let_go
+from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from ftcuda._objects.memory.hooks import ALLOCATED, FREED, announce
@@ -94,7 +94,7 @@ cdef class Buffer:
         # Not at the end of the process, when nothing of Python's may be left.
         if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
             announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, named)
-        return let_go(context, handout.holder, handout.event, self._memory_resource is None and not collected)
+        return release_holder(context, handout.holder, handout.event, self._memory_resource is None and not collected)
 
     @staticmethod
     def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
@@ -177,7 +177,7 @@ cdef class Buffer:
         if self._buffer.holder() != NULL and self._buffer.enter():
             found = <object>self._buffer.holder()
             self._buffer.leave(handout)
-            let_go(&self._buffer.context(), handout.holder, handout.event, False)
+            release_holder(&self._buffer.context(), handout.holder, handout.event, False)
         return None if isinstance(found, Deallocation) else found
 
     @property
@@ -237,7 +237,7 @@ cdef class Buffer:
                     (<Deallocation>holder).name(closing_stream)
                 holder = None
                 self._buffer.leave(handout)
-                let_go(&self._buffer.context(), handout.holder, handout.event, False)
+                release_holder(&self._buffer.context(), handout.holder, handout.event, False)
         self.end(core_stream, stream, False)
         deliver_mail()
 
@@ -370,7 +370,7 @@ cdef class Buffer:
         cdef core.Handout handout
         with nogil:
             self._buffer.leave(handout)
-        let_go(&self._buffer.context(), handout.holder, handout.event, False)
+        release_holder(&self._buffer.context(), handout.holder, handout.event, False)
 
     def __array__(self, dtype=None, copy=None):
         """The bytes as a numpy array. numpy asks where the buffer protocol refuses, and is told why. Thread safety: atomic."""
@@ -514,7 +514,7 @@ cdef int keep_foreign(streams.Stream* stream, Buffer buffer) except -1:
     """Keeps a buffer of somebody else's memory until the work just submitted with it is done. The collector would end its owner
     and its resource before the buffer could say that it is still in use."""
     if buffer._buffer.holder() != NULL:
-        keep(stream, buffer)
+        defer_release(stream, buffer)
     return 0
 
 

@@ -4,12 +4,12 @@ from cpython.object cimport PyObject
 from libcpp.atomic cimport atomic
 
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.kept cimport Loan
+from ftcuda._objects.support.deferred_release cimport PendingDeallocation
 
 ctypedef PyObject* Borrowed
 
 
-cdef class Deallocation(Loan):
+cdef class Deallocation(PendingDeallocation):
     """Memory of a resource that is written in Python."""
 
     cdef object _resource           # constant, as the next three
@@ -23,4 +23,4 @@ cdef class Deallocation(Loan):
     @staticmethod
     cdef Deallocation of(object resource, size_t address, size_t size, Stream stream)
     cdef int name(self, Stream stream) except -1
-    cdef int give_back(self, Context* context, CUevent event) except -1
+    cdef int deallocate(self, Context* context, CUevent event) except -1

@@ -3,23 +3,23 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
-cimport core.stream.kept as core
+cimport core.stream.deferred_release as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport CUevent
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.kept cimport Loan, keep_until
+from ftcuda._objects.support.deferred_release cimport PendingDeallocation, defer_release_until
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
-from ftcuda._objects.support.kept import run_contained
+from ftcuda._objects.support.deferred_release import run_contained
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject* object)
     int Py_IsFinalizing() nogil
 
 
-cdef class Deallocation(Loan):
+cdef class Deallocation(PendingDeallocation):
     def __dealloc__(self):
         Py_XDECREF(self._named.load())
 
@@ -39,14 +39,14 @@ cdef class Deallocation(Loan):
             Py_INCREF(stream)
         return 0
 
-    cdef int give_back(self, Context* context, CUevent event) except -1:
+    cdef int deallocate(self, Context* context, CUevent event) except -1:
         cdef Stream stream = self._stream
         if self._named.load() != NULL:
             stream = <Stream><object>self._named.load()
         if stream.is_closed:  # what is allowed to a stream of ours that buffers still use, others cannot ask of it
             stream = LEGACY_DEFAULT_STREAM
         if event != NULL and not (is_ordered(self._resource) and order_after(stream, context, event)):
-            return keep_until(context, event, self)
+            return defer_release_until(context, event, self)
         if Py_IsFinalizing():
             return 0  # the resource's module may be empty by now
         run_contained(self._resource.deallocate, self._address, self._size, stream=stream)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ftcuda._objects.support.kept import run_contained
+from ftcuda._objects.support.deferred_release import run_contained
 
 
 @dataclass(frozen=True)

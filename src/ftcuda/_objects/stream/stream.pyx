@@ -8,12 +8,12 @@ from libcpp cimport bool
 cimport core.stream.stream as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.stream.kept cimport Guest
+from core.stream.deferred_release cimport ForeignReference
 from core.sync.lifetime cimport Ref, Shared
 from core.sync.limit cimport Limit
 from ftcuda._objects.device.device cimport Device, device_of, require_driver
 from ftcuda._objects.stream.event cimport Event
-from ftcuda._objects.support.kept cimport release_done
+from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport deliver_mail, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
@@ -366,7 +366,7 @@ cdef class ExclusiveSection:
         task = running_task()
         if task is not None:
             task_address = <void*>task
-            keeper = Ref[Shared].adopt(<Shared*>new Guest(task_address))
+            keeper = Ref[Shared].adopt(<Shared*>new ForeignReference(task_address))
             Py_INCREF(task)  # the core's, until release_done() takes it over
         with nogil:
             status = self._section.begin(task_address, keeper)

@@ -3,7 +3,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
 
-cimport core.stream.kept as core
+cimport core.stream.deferred_release as core
 from core.device.device cimport Context
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
@@ -13,8 +13,8 @@ cdef extern from "Python.h":
     void PyErr_SetRaisedException(PyObject* error)  # takes the reference over
 
 
-cdef class Loan:
-    cdef int give_back(self, Context* context, CUevent event) except -1:
+cdef class PendingDeallocation:
+    cdef int deallocate(self, Context* context, CUevent event) except -1:
         """Gives the memory back, after `event`, which is taken over, where work may still use it; null where none does."""
         raise NotImplementedError()
 
@@ -32,38 +32,38 @@ def run_contained(function, *arguments, **keywords):
         PyErr_WriteUnraisable(function)
 
 
-cdef int keep(Stream* stream, object wanted) except -1:
+cdef int defer_release(Stream* stream, object wanted) except -1:
     """Keeps `wanted` until what was submitted to `stream` so far is done."""
     Py_INCREF(wanted)  # the core's; release_done() takes it over
     with nogil:
-        core.keep(stream[0], <void*>wanted)
+        core.defer(stream[0], <void*>wanted)
     return 0
 
 
-cdef int keep_until(Context* context, CUevent event, object wanted) except -1:
+cdef int defer_release_until(Context* context, CUevent event, object wanted) except -1:
     """Keeps `wanted` until `event`, which is taken over, is reached."""
     Py_INCREF(wanted)
     with nogil:
-        core.keep(context[0], event, <void*>wanted)
+        core.defer(context[0], event, <void*>wanted)
     return 0
 
 
 cdef int release_done() except -1:
     """Lets go of objects whose work is done, and gives memory back to resources that are written in Python."""
     cdef void* found
-    while core.any():
+    while core.is_pending():
         with nogil:
-            found = core.take_done()
+            found = core.pop_done()
         if found == NULL:
             return 0
         done = <object>found
         Py_DECREF(done)
-        if isinstance(done, Loan):
-            (<Loan>done).give_back(NULL, NULL)
+        if isinstance(done, PendingDeallocation):
+            (<PendingDeallocation>done).deallocate(NULL, NULL)
     return 0
 
 
-cdef int let_go(Context* context, void* holder, CUevent event, bint waits) except -1:
+cdef int release_holder(Context* context, void* holder, CUevent event, bint waits) except -1:
     """Lets go of the `holder` that a buffer handed out, which is taken over, as is `event`: at once if that is reached, or if
     this call `waits` for it, else in a later call of any thread."""
     cdef bint over = event == NULL
@@ -77,8 +77,8 @@ cdef int let_go(Context* context, void* holder, CUevent event, bint waits) excep
         if not over and waits:
             over = True
             core.wait_for(context[0], event).ignore()  # a context that ended uses nothing any more
-    if isinstance(held, Loan):
+    if isinstance(held, PendingDeallocation):
         if over:
             event = NULL
-        return (<Loan>held).give_back(context, event)
-    return 0 if over else keep_until(context, event, held)
+        return (<PendingDeallocation>held).deallocate(context, event)
+    return 0 if over else defer_release_until(context, event, held)

@@ -3,9 +3,9 @@
 import re
 import warnings
 
-from core.device.reclaim cimport Notice, has_mail, take, take_dropped
+from core.device.mailbox cimport Notice, has_mail, pop, take_dropped
 from core.driver.status cimport Reason, Status, describe, error_name, error_text
-from ftcuda._objects.support.kept cimport release_done
+from ftcuda._objects.support.deferred_release cimport release_done
 
 from ftcuda.errors import (
     CUDAError,
@@ -137,7 +137,7 @@ cdef int deliver_mail() except -1:
     release_done()
     if not has_mail():
         return 0
-    while take(notice):
+    while pop(notice):
         code = notice.status.code()
         entry = decode(describe(notice.status.entry()).symbol)
         warnings.warn(

@@ -6,7 +6,7 @@ from core.driver.status cimport Status
 from core.launch.launch cimport LaunchShape
 from core.launch.tensor_map cimport TensorMap, TensorMapState
 from core.memory.buffer cimport Buffer
-from core.stream.kept cimport Guest
+from core.stream.deferred_release cimport ForeignReference
 from core.stream.stream cimport Stream
 from core.sync.lifetime cimport Ref
 
@@ -14,7 +14,7 @@ from core.sync.lifetime cimport Ref
 cdef extern from "_core/launch/bound_launch.hpp" namespace "ftcuda::core" nogil:
     cppclass BoundArgument:
         BoundArgument()
-        Ref[Guest] value
+        Ref[ForeignReference] value
         Buffer* buffer
         bool foreign
         int device

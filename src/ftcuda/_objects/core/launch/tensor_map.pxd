@@ -3,7 +3,7 @@ from libc.stdint cimport uint32_t, uint64_t
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.memory.buffer cimport Buffer
-from core.stream.kept cimport Guest
+from core.stream.deferred_release cimport ForeignReference
 from core.sync.lifetime cimport Ref
 
 
@@ -38,7 +38,7 @@ cdef extern from "_core/launch/tensor_map.hpp" namespace "ftcuda::core" nogil:
 
     cppclass MappedMemory:
         MappedMemory()
-        Ref[Guest] tensor
+        Ref[ForeignReference] tensor
         Buffer* buffer
 
     cppclass TensorMapState:

@@ -7,14 +7,14 @@ from core.stream.stream cimport Stream
 from core.sync.lifetime cimport Shared
 
 
-cdef extern from "_core/stream/kept.hpp" namespace "ftcuda::core::kept" nogil:
-    void keep(Stream& stream, void* object) except +
-    void keep(Context& context, CUevent event, void* object) except +
+cdef extern from "_core/stream/deferred_release.hpp" namespace "ftcuda::core::deferred_release" nogil:
+    void defer(Stream& stream, void* object) except +
+    void defer(Context& context, CUevent event, void* object) except +
     bool is_over(Context& context, CUevent event)
     Status wait_for(Context& context, CUevent event)
     Status order_after(Stream& stream, Context& context, CUevent event)
-    bool any()
-    void* take_done() except +
+    bool is_pending()
+    void* pop_done() except +
 
-    cppclass Guest(Shared):
-        Guest(void* object)
+    cppclass ForeignReference(Shared):
+        ForeignReference(void* object)
