@@ -1,6 +1,7 @@
 // Leases under fire: many threads enter, leave and close one word; exactly one of them destroys, after everybody left.
 #include "../check.hpp"
 
+#include "../../src/ftcuda/_core/sync/ref.hpp"
 #include "../../src/ftcuda/_core/sync/sharded_lifetime.hpp"
 
 #include <array>

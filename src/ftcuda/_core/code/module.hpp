@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../device/context.hpp"
-#include "../sync/lifetime.hpp"
+#include "../sync/ref.hpp"
 
 #include <array>
 #include <string>

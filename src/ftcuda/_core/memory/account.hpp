@@ -1,8 +1,8 @@
 // What was allocated through a counting or limiting resource: charged before the allocation, credited when the buffer is freed.
 #pragma once
 
-#include "../sync/lifetime.hpp"
 #include "../sync/mutex.hpp"
+#include "../sync/ref.hpp"
 
 #include <cstddef>
 

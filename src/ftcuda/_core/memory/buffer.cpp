@@ -137,70 +137,76 @@ Status Buffer::record_use(Stream& stream, Use& use) noexcept {
     return context.observe(cu.cuEventRecord(use.event, stream.cu_stream()));
 }
 
-Status Buffer::order_free(Stream*& home, CUstream& stream, bool& later) {
+Buffer::FreePlan Buffer::plan_in_stream() noexcept {
+    FreePlan plan;
+    if (unordered_.load(std::memory_order_relaxed)) return plan;
     // The stream to free in: the one named at close(), else the home stream, if it is still in the set; never one that
     // is capturing, where the free would become part of the graph.
     const std::uint64_t wanted = free_in_.load(std::memory_order_relaxed);
     const Use* target = nullptr;
-    Status status;
+    bool any_capturing = false;
     uses_.for_each([&](Use& use) {
-        if (use.event != nullptr || !status.ok()) return;
+        if (use.event != nullptr || !plan.status.ok()) return;
         bool capturing = false;
-        status = use.stream->is_capturing(capturing);
-        later = later || capturing;
+        plan.status = use.stream->is_capturing(capturing);
+        any_capturing = any_capturing || capturing;
         const std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
         if (id == (wanted != 0 ? wanted : home_id_)) target = &use;
     });
     // Work before a capture may still run, and nothing outside the capture can wait for it now.
-    if (later || !status.ok()) return status;
+    if (any_capturing || !plan.status.ok()) return plan;
     if (target != nullptr) {
-        home = target->stream;
-        stream = home->cu_stream();
+        plan.home = target->stream;
+        plan.stream = plan.home->cu_stream();
     } else {
-        status = context_->housekeeping_stream(stream);
+        plan.status = context_->housekeeping_stream(plan.stream);
     }
     uses_.for_each([&](Use& use) {
-        if (&use != target && status.ok()) status = order_after(use, stream);
+        if (&use != target && plan.status.ok()) plan.status = order_after(use, plan.stream);
     });
-    return status;
+    if (plan.status.ok()) plan.when = FreePlan::When::in_stream;
+    return plan;
 }
 
-Status Buffer::wait_for_uses(bool& later) noexcept {
+Buffer::FreePlan Buffer::plan_now() noexcept {
+    FreePlan plan;
+    if (unordered_.load(std::memory_order_relaxed)) return plan;
     const RelaxedCapture relaxed;
-    Status status;
+    bool any_capturing = false;
     uses_.for_each([&](Use& use) {
         Context& context = use.stream->context();
         const ContextScope scope(context);
-        if (status.ok()) status = scope.status();
-        if (!status.ok()) return;
+        if (plan.status.ok()) plan.status = scope.status();
+        if (!plan.status.ok()) return;
         if (use.event != nullptr) {
-            status = context.observe(cu.cuEventSynchronize(use.event));
+            plan.status = context.observe(cu.cuEventSynchronize(use.event));
             return;
         }
         bool capturing = false;
-        status = use.stream->is_capturing(capturing);
-        later = later || capturing;
-        if (status.ok() && !capturing) status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
+        plan.status = use.stream->is_capturing(capturing);
+        any_capturing = any_capturing || capturing;
+        if (plan.status.ok() && !capturing) plan.status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
     });
-    return status;
+    if (!any_capturing && plan.status.ok()) plan.when = FreePlan::When::now;
+    return plan;
+}
+
+Status Buffer::carry_out(const FreePlan& plan) noexcept {
+    switch (plan.when) {
+    case FreePlan::When::now: return resource_->free_now(allocation_.pointer);
+    case FreePlan::When::in_stream: return resource_->free_ordered(allocation_, bytes_, plan.home, plan.stream, !uses_.is_empty());
+    case FreePlan::When::when_idle: break;
+    }
+    resource_->free_later(allocation_, bytes_);
+    return plan.status;
 }
 
 void Buffer::destroy(Handout* handout) noexcept {
     if (resource_ && bytes_ != 0 && context_->may_destroy()) {
         const ContextScope scope(*context_);
-        const bool ordered = resource_->is_ordered();
-        Stream* home = nullptr;
-        CUstream stream = nullptr;
-        bool later = unordered_.load(std::memory_order_relaxed);
-        Status status = scope.status();
-        if (status.ok()) status = ordered ? order_free(home, stream, later) : wait_for_uses(later);
-        if (later || !status.ok()) {
-            resource_->free_later(allocation_, bytes_);  // it cannot be put in order now
-        } else {
-            status = ordered ? resource_->free_ordered(allocation_, bytes_, home, stream, !uses_.is_empty())
-                             : resource_->free_now(allocation_.pointer);
-        }
-        mailbox::post(status, "free", "buffer");
+        FreePlan plan{scope.status()};
+        if (plan.status.ok()) plan = resource_->is_ordered() ? plan_in_stream() : plan_now();
+        mailbox::post(carry_out(plan), "free", "buffer");
     }
     if (holder_ != nullptr) hand_out(handout);
     credit(charges_.load(std::memory_order_acquire));
@@ -242,16 +248,13 @@ void Buffer::hand_out(Handout* handout) noexcept {
     if (context_->may_destroy() && !uses_.is_empty() && !idle_.load(std::memory_order_relaxed)) {
         const ContextScope scope(*context_);
         const RelaxedCapture relaxed;
-        Stream* home = nullptr;
-        CUstream stream = nullptr;
-        bool later = unordered_.load(std::memory_order_relaxed);
         bool idle = false;
-        Status status = scope.status();
-        if (status.ok()) status = ask_whether_idle(idle);
-        if (status.ok() && !idle) status = order_free(home, stream, later);
-        if (status.ok() && !idle && !later) status = context_->record(stream, event);
-        if (later || !status.ok()) {
-            mailbox::post(status, "free", "buffer");
+        FreePlan plan{scope.status()};
+        if (plan.status.ok()) plan.status = ask_whether_idle(idle);
+        if (plan.status.ok() && !idle) plan = plan_in_stream();
+        if (plan.when == FreePlan::When::in_stream) plan.status = context_->record(plan.stream, event);
+        if (!plan.status.ok() || (plan.when == FreePlan::When::when_idle && !idle)) {
+            mailbox::post(plan.status, "free", "buffer");
             context_->retire([context = context_, holder = holder_] { deferred_release::defer(*context, nullptr, holder); });
             return;
         }

@@ -1,6 +1,7 @@
 // A buffer: a range of memory, the stream it was allocated in, and the streams that use it.
 #pragma once
 
+#include "../sync/cache_line.hpp"
 #include "../sync/sharded_lifetime.hpp"
 #include "account.hpp"
 #include "memory.hpp"
@@ -89,10 +90,24 @@ private:
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;
-    // The two ways to wait for the uses. `later`: it cannot be done now, but when nothing runs.
-    // `home`: whose stream that is, null for nobody's.
-    Status order_free(Stream*& home, abi::CUstream& stream, bool& later);
-    Status wait_for_uses(bool& later) noexcept;
+
+    // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made `stream` wait for them.
+    struct FreePlan {
+        enum class When : unsigned char {
+            now,
+            in_stream,  // in the order of `stream`
+            when_idle,  // at the next synchronize() of the context: the uses cannot be waited for, or that failed
+        };
+
+        Status status;  // why it failed, where it did
+        When when = When::when_idle;
+        abi::CUstream stream = nullptr;
+        Stream* home = nullptr;  // whose handle `stream` is; null for the context's own stream
+    };
+    // With the context current, as for carry_out().
+    FreePlan plan_in_stream() noexcept;
+    FreePlan plan_now() noexcept;
+    Status carry_out(const FreePlan& plan) noexcept;
     void destroy(Handout* handout) noexcept;
     void hand_out(Handout* handout) noexcept;
     Status ask_whether_idle(bool& idle) noexcept;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "../device/context.hpp"
+#include "../sync/cache_line.hpp"
 #include "../sync/sharded_lifetime.hpp"
 #include "cache.hpp"
 

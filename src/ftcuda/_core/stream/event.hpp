@@ -3,6 +3,7 @@
 
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
+#include "../sync/ref.hpp"
 
 namespace ftcuda::core {
 

@@ -7,6 +7,7 @@
 
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
+#include "../sync/ref.hpp"
 
 #include <utility>
 

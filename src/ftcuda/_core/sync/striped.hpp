@@ -5,8 +5,8 @@
 // once one thread had the new value, none has the old. Who took a value before keeps it for as long as it holds the reference.
 #pragma once
 
-#include "lifetime.hpp"
 #include "mutex.hpp"
+#include "ref.hpp"
 #include "threads.hpp"
 
 #include <array>

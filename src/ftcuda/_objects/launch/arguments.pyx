@@ -22,7 +22,7 @@ from core.code.kernel cimport ParameterKind
 from core.device.device cimport Context
 from core.launch.bound_launch cimport BoundArgument
 from core.launch.tensor_map cimport TensorMap
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.arrays.view cimport StridedMemoryView, is_masked, located, view_or_none

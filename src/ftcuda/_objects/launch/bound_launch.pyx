@@ -9,7 +9,7 @@ cimport core.stream.stream as streams
 from core.driver.status cimport Status
 from core.launch.bound_launch cimport BoundArgument
 from core.stream.deferred_release cimport ForeignReference
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
 from ftcuda._objects.code.launch_config cimport LaunchConfig

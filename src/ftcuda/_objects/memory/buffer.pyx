@@ -16,7 +16,7 @@ from core.device.device cimport Context
 from core.driver.status cimport Status, describe
 from core.memory.copy cimport Location, Place, locate
 from core.memory.copy cimport copy as copy_places
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.device.device cimport Device, device_of
 from ftcuda._objects.memory.deallocation cimport Deallocation
 from ftcuda._objects.memory.memory cimport MemoryResource, checked_size, provide_allocate

@@ -6,7 +6,7 @@ from libcpp.vector cimport vector
 from core.code.module cimport Module
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:

@@ -4,7 +4,7 @@ from libcpp.vector cimport vector
 
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_core/code/image.hpp" namespace "ftcuda::core" nogil:

@@ -8,7 +8,7 @@ from core.launch.tensor_map cimport TensorMap, TensorMapState
 from core.memory.buffer cimport Buffer
 from core.stream.deferred_release cimport ForeignReference
 from core.stream.stream cimport Stream
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_core/launch/bound_launch.hpp" namespace "ftcuda::core" nogil:

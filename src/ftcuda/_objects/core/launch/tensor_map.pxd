@@ -4,7 +4,7 @@ from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.memory.buffer cimport Buffer
 from core.stream.deferred_release cimport ForeignReference
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "<array>" nogil:

@@ -7,7 +7,7 @@ from core.memory.account cimport Account
 from core.memory.memory cimport MemoryResource
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:

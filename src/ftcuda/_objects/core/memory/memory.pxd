@@ -3,7 +3,7 @@ from libcpp cimport bool
 
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_core/memory/memory.hpp" namespace "ftcuda::core" nogil:

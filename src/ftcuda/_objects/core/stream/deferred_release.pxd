@@ -4,7 +4,7 @@ from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
-from core.sync.lifetime cimport Shared
+from core.sync.ref cimport Shared
 
 
 cdef extern from "_core/stream/deferred_release.hpp" namespace "ftcuda::core::deferred_release" nogil:

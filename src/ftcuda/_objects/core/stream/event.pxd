@@ -2,7 +2,7 @@ from libcpp cimport bool
 
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
 
 

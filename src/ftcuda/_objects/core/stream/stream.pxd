@@ -4,7 +4,7 @@ from libcpp cimport bool
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport Event
-from core.sync.lifetime cimport Ref, Shared
+from core.sync.ref cimport Ref, Shared
 from core.sync.limit cimport Limit
 
 

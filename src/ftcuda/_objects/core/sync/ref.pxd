@@ -1,4 +1,4 @@
-cdef extern from "_core/sync/lifetime.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/sync/ref.hpp" namespace "ftcuda::core" nogil:
     cppclass Shared:
         pass
 
