@@ -8,12 +8,12 @@ cimport core.launch.tensor_map as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.deferred_release cimport ForeignReference
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.view cimport StridedMemoryView, located, view_of_argument
 from ftcuda._objects.device.device cimport Device
 from ftcuda._objects.support.deferred_release cimport release_done
-from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.options import checked
 from ftcuda._objects.arrays.tensor_map_options import (
@@ -165,8 +165,7 @@ cdef class TensorMapDescriptor:
             status = self._map.replace_address(context[0], view._pointer, memory)
             memory = core.MappedMemory()
         release_done()  # the tensor that was there, unless a launch has it
-        if not status.ok():
-            raise_status(status, "replace the address in", self)
+        check(status, "replace the address in", self)
 
     def __bytes__(self):
         cdef char[MAP_BYTES] held

@@ -8,12 +8,12 @@ from libcpp.string cimport string
 cimport core.code.kernel as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.code.program cimport ObjectCode
 from ftcuda._objects.device.device cimport Device, as_device
 from ftcuda._objects.code.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.handles import checked_handle
 from ftcuda.errors import CUDAError, NotSupportedError
@@ -102,8 +102,7 @@ cdef class Kernel:
         cdef Context* context = self.context_on(None)
         with nogil:
             status = self._kernel.function(context[0], function)
-        if not status.ok():
-            raise_status(status, "load", self)
+        check(status, "load", self)
         return <size_t>function
 
     @property
@@ -264,8 +263,7 @@ def _get_attribute(Kernel kernel not None, device, int attribute):
     cdef Context* context = kernel.context_on(device)
     with nogil:
         status = kernel._kernel.get_attribute(context[0], attribute, value)
-    if not status.ok():
-        raise_status(status, "ask for an attribute of", kernel)
+    check(status, "ask for an attribute of", kernel)
     return value
 
 
@@ -274,8 +272,7 @@ def _set_attribute(Kernel kernel not None, device, int attribute, int value):
     cdef Context* context = kernel.context_on(device)
     with nogil:
         status = kernel._kernel.set_attribute(context[0], attribute, value)
-    if not status.ok():
-        raise_status(status, "set an attribute of", kernel)
+    check(status, "set an attribute of", kernel)
 
 
 cdef class KernelOccupancy:
@@ -301,8 +298,7 @@ cdef class KernelOccupancy:
         cdef Context* context = self._kernel.context_on(None)
         with nogil:
             status = self._kernel._kernel.max_active_blocks(context[0], block_size, dynamic_shared_memory_size, blocks)
-        if not status.ok():
-            raise_status(status, "compute the occupancy of", self._kernel)
+        check(status, "compute the occupancy of", self._kernel)
         return blocks
 
     def max_potential_block_size(self, size_t dynamic_shared_memory_needed, int block_size_limit):
@@ -321,8 +317,7 @@ cdef class KernelOccupancy:
         with nogil:
             status = self._kernel._kernel.max_potential_block_size(
                 context[0], dynamic_shared_memory_needed, block_size_limit, grid, block)
-        if not status.ok():
-            raise_status(status, "compute the occupancy of", self._kernel)
+        check(status, "compute the occupancy of", self._kernel)
         return MaxPotentialBlockSizeOccupancyResult(grid, block)
 
     def available_dynamic_shared_memory_per_block(self, int num_blocks_per_multiprocessor, int block_size):
@@ -339,8 +334,7 @@ cdef class KernelOccupancy:
         with nogil:
             status = self._kernel._kernel.available_dynamic_shared(
                 context[0], num_blocks_per_multiprocessor, block_size, available)
-        if not status.ok():
-            raise_status(status, "compute the occupancy of", self._kernel)
+        check(status, "compute the occupancy of", self._kernel)
         return available
 
     def max_potential_cluster_size(self, LaunchConfig config not None, *, stream):
@@ -357,8 +351,7 @@ cdef class KernelOccupancy:
         cdef Context* context = &wanted.on(NULL).context()
         with nogil:
             status = self._kernel._kernel.max_potential_cluster_size(context[0], config._shape.config(), size)
-        if not status.ok():
-            raise_status(status, "compute the occupancy of", self._kernel)
+        check(status, "compute the occupancy of", self._kernel)
         return size
 
     def max_active_clusters(self, LaunchConfig config not None, *, stream):
@@ -375,8 +368,7 @@ cdef class KernelOccupancy:
         cdef Context* context = &wanted.on(NULL).context()
         with nogil:
             status = self._kernel._kernel.max_active_clusters(context[0], config._shape.config(), clusters)
-        if not status.ok():
-            raise_status(status, "compute the occupancy of", self._kernel)
+        check(status, "compute the occupancy of", self._kernel)
         return clusters
 
 

@@ -14,7 +14,7 @@ from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, lo
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.driver.status cimport Status
 from ftcuda._objects.device.device cimport Device, as_device
-from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.code.program_options import ProgramOptions, word
@@ -195,8 +195,7 @@ cdef object target_of_driver(arch):
             return ObjectCodeFormatType.CUBIN  # NVRTC does not know the device, which compiling the program itself will say
         with nogil:
             status = core.Module.offer_cubin(context[0], probe.image, is_taken)
-        if not status.ok():
-            raise_status(status, "ask the driver whether it takes cubins for", device)
+        check(status, "ask the driver whether it takes cubins for", device)
         taken = is_taken
     return ObjectCodeFormatType.CUBIN if taken else ObjectCodeFormatType.PTX
 

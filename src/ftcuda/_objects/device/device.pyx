@@ -17,7 +17,7 @@ from core.driver.loader cimport candidates, load, loaded, loaded_driver
 from core.driver.status cimport Status
 from core.memory.staging cimport Staging
 from core.sync.limit cimport Limit
-from ftcuda._objects.support.raising cimport deliver_mail, raise_status
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.device.device_properties import FLAGS, INTEGERS
@@ -119,8 +119,7 @@ cdef class Device:
         if device_id is None:
             with nogil:
                 status = core.Device.current(ordinal)
-            if not status.ok():
-                raise_status(status, "find", "the current device")
+            check(status, "find", "the current device")
         elif isinstance(device_id, Device):
             ordinal = (<Device>device_id)._device.ordinal()
         elif isinstance(device_id, int) and not isinstance(device_id, bool):
@@ -142,8 +141,7 @@ cdef class Device:
             status = self._device.context(context)
             if status.ok():
                 status = context.usable()
-        if not status.ok():
-            raise_status(status, "use", self)
+        check(status, "use", self)
         return context
 
     @classmethod
@@ -157,8 +155,7 @@ cdef class Device:
         require_driver()
         with nogil:
             status = core.Device.count(count)
-        if not status.ok():
-            raise_status(status, "count", "the devices")
+        check(status, "count", "the devices")
         return tuple(cls(ordinal) for ordinal in range(count))
 
     @property
@@ -235,8 +232,7 @@ cdef class Device:
         cdef core.Context* context = self.context_of()
         with nogil:
             status = context.memory_info(free, total)
-        if not status.ok():
-            raise_status(status, "ask for the memory of", self)
+        check(status, "ask for the memory of", self)
         return free, total
 
     def trim_staging(self):
@@ -250,8 +246,7 @@ cdef class Device:
         cdef core.Context* context = self.context_of()
         with nogil:
             status = Staging.of(context[0]).trim()
-        if not status.ok():
-            raise_status(status, "free the staging memory of", self)
+        check(status, "free the staging memory of", self)
 
     def set_current(self):
         """Makes the device's context the calling thread's, for other libraries and for ``Device()``.
@@ -261,8 +256,7 @@ cdef class Device:
         cdef Status status
         with nogil:
             status = self._device.make_current()
-        if not status.ok():
-            raise_status(status, "make current", self)
+        check(status, "make current", self)
 
     def sync(self, timeout=None):
         """Waits for all work on the device.
@@ -288,8 +282,7 @@ cdef class Device:
         cdef core.Context* context = self.context_of()
         with nogil:
             status = context.synchronize(limit)
-        if not status.ok():
-            raise_status(status, "synchronise", self)
+        check(status, "synchronise", self)
         deliver_mail()
 
     def create_stream(self, obj=None, options=None):

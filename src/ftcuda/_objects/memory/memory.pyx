@@ -10,9 +10,9 @@ cimport core.memory.memory as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.memory.memory cimport MemoryKind
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from ftcuda._objects.device.device cimport Device, as_device, device_of, provide_allocate_on
-from ftcuda._objects.support.raising cimport raise_status
+from ftcuda._objects.support.raising cimport check
 
 from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
@@ -186,8 +186,7 @@ cdef class MemoryResource:
         cdef core.MemoryResource* resource = self.opened()
         with nogil:
             status = resource.trim(bytes_to_keep)
-        if not status.ok():
-            raise_status(status, "trim", self)
+        check(status, "trim", self)
 
     def __repr__(self):
         if self._resource == NULL:
@@ -232,8 +231,7 @@ cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t li
             status = core.MemoryResource.make_pool(context[0], kind, limit, made)
             if status.code() == 2 and context.synchronize().ok():
                 status = core.MemoryResource.make_pool(context[0], kind, limit, made)  # closed pools go at a synchronisation
-    if not status.ok():
-        raise_status(status, "make a memory pool on", device)
+    check(status, "make a memory pool on", device)
     resource._resource = made.detach()
     return 0
 
@@ -357,8 +355,7 @@ cdef class CachingMemoryResource(MemoryResource):
             raise ValueError(f"{upstream} is a cache already")
         with nogil:
             status = core.MemoryResource.cached(source[0], limit, made)
-        if not status.ok():
-            raise_status(status, "make a cache for", upstream)
+        check(status, "make a cache for", upstream)
         self.upstream = upstream
         self._resource = made.detach()
 
@@ -515,8 +512,7 @@ def _get_attribute(PoolLease lease not None, int attribute):
     cdef core.MemoryResource* pool = lease.pool()
     with nogil:
         status = pool.get_attribute(attribute, value)
-    if not status.ok():
-        raise_status(status, "ask for an attribute of", lease._resource)
+    check(status, "ask for an attribute of", lease._resource)
     return value
 
 
@@ -525,8 +521,7 @@ def _set_attribute(PoolLease lease not None, int attribute, uint64_t value):
     cdef core.MemoryResource* pool = lease.pool()
     with nogil:
         status = pool.set_attribute(attribute, value)
-    if not status.ok():
-        raise_status(status, "set an attribute of", lease._resource)
+    check(status, "set an attribute of", lease._resource)
 
 
 provide_allocate_on(allocate_on)

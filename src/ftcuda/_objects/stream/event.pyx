@@ -2,12 +2,12 @@
 
 cimport core.stream.event as core
 from core.device.device cimport Context
-from core.sync.lifetime cimport Ref
+from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
 from libcpp cimport bool
 from core.driver.status cimport Status
 from ftcuda._objects.device.device cimport Device, device_of
-from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.options import EventOptions, checked
@@ -38,8 +38,7 @@ cdef class Event:
         cdef Context* context = device.context_of()
         with nogil:
             status = core.Event.create(context[0], flags, made)
-        if not status.ok():
-            raise_status(status, "create an event on", device)
+        check(status, "create an event on", device)
         cdef Event event = Event.__new__(Event)
         event._event = made.detach()
         return event
@@ -83,8 +82,7 @@ cdef class Event:
         cdef bool answer = False
         with nogil:
             status = self._event.query(answer)
-        if not status.ok():
-            raise_status(status, "query", self)
+        check(status, "query", self)
         done = answer
         return done
 
@@ -110,8 +108,7 @@ cdef class Event:
         cdef Limit limit = limit_of(timeout)
         with nogil:
             status = self._event.synchronize(limit)
-        if not status.ok():
-            raise_status(status, "synchronise", self)
+        check(status, "synchronise", self)
         deliver_mail()
 
     def close(self):

@@ -9,12 +9,12 @@ cimport core.stream.stream as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.deferred_release cimport ForeignReference
-from core.sync.lifetime cimport Ref, Shared
+from core.sync.ref cimport Ref, Shared
 from core.sync.limit cimport Limit
 from ftcuda._objects.device.device cimport Device, device_of, require_driver
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.support.deferred_release cimport release_done
-from ftcuda._objects.support.raising cimport deliver_mail, noun_of, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.handles import checked_handle
@@ -64,15 +64,13 @@ cdef class Stream:
         if options.priority is not None:
             with nogil:
                 status = context.priority_range(least, greatest)
-            if not status.ok():
-                raise_status(status, "create a stream on", device)
+            check(status, "create a stream on", device)
             if not greatest <= options.priority <= least:
                 raise ValueError(f"priority must be from {greatest} (served first) to {least}, not {options.priority}")
             priority = options.priority
         with nogil:
             status = core.Stream.create(context[0], flags, priority, made)
-        if not status.ok():
-            raise_status(status, "create a stream on", device)
+        check(status, "create a stream on", device)
         return Stream.adopt(made.detach())
 
     @staticmethod
@@ -113,8 +111,7 @@ cdef class Stream:
             context = Device().context_of()
         with nogil:
             status = core.Stream.find_default(context[0], self._token, found)
-        if not status.ok():
-            raise_status(status, "use", self)
+        check(status, "use", self)
         return found
 
     def __cuda_stream__(self):
@@ -162,8 +159,7 @@ cdef class Stream:
         cdef core.Stream* stream = self.on(NULL)
         with nogil:
             status = stream.query(done)
-        if not status.ok():
-            raise_status(status, "query", self)
+        check(status, "query", self)
         return bool_of(done)
 
     def sync(self, timeout=None):
@@ -189,8 +185,7 @@ cdef class Stream:
         cdef core.Stream* stream = self.on(NULL)
         with nogil:
             status = stream.synchronize(limit)
-        if not status.ok():
-            raise_status(status, "synchronise", self)
+        check(status, "synchronise", self)
         deliver_mail()
 
     def record(self, event=None, options=None):
@@ -370,8 +365,7 @@ cdef class ExclusiveSection:
             Py_INCREF(task)  # the core's, until release_done() takes it over
         with nogil:
             status = self._section.begin(task_address, keeper)
-        if not status.ok():
-            raise_status(status, "begin an exclusive section of", self._stream)
+        check(status, "begin an exclusive section of", self._stream)
         return self._stream
 
     def __exit__(self, *exception):

@@ -4,5 +4,12 @@ cdef extern from "_objects/support/only_made.hpp" namespace "ftcuda::objects":
     void refuse_to_make(object type)
 
 cdef int raise_status(Status status, str verb, object subject, tuple involved=*) except -1
+
+
+cdef inline int check(Status status, str verb, object subject) except -1:
+    """Raises what `status` means unless it is a success. Where the subject is yet to be put into words, ask first and raise then."""
+    return 0 if status.ok() else raise_status(status, verb, subject)
+
+
 cdef str noun_of(object thing)
 cdef int deliver_mail() except -1
