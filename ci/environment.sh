@@ -28,7 +28,7 @@ if [ ! -x "$python" ] || ! "$python" -c '' 2>/dev/null; then
 fi
 
 install() { "$python" -m pip install -q --disable-pip-version-check "$@" >&2; }
-wanted=$(sha256sum pyproject.toml | cut -d' ' -f1)
+wanted=$(cat pyproject.toml VERSION | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$folder/requirements.stamp" 2>/dev/null)" != "$wanted" ]; then
     say "installing what ftcuda needs (NVRTC of CUDA $cuda is the large one)"
     mapfile -t requirements < <("$python" - "cu$cuda" <<'PYTHON'
@@ -58,7 +58,7 @@ if [ -n "$editable" ]; then
     exit
 fi
 
-sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
+sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
 if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
     wheels=$PWD/build/wheels/$kind  # one for all CUDA versions
     mkdir -p "$wheels"

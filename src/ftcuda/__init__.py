@@ -59,7 +59,7 @@ from ftcuda.errors import (
     SectionAbandonedError,
 )
 
-__version__ = "0.1.0"
+__version__: str
 
 __all__ = [
     "LEGACY_DEFAULT_STREAM",
@@ -116,3 +116,12 @@ __all__ = [
     "make_immortal",
     "nvrtc_version",
 ]
+
+
+def __getattr__(name: str) -> str:
+    """Asks the installation for its version when somebody wants to know it. Thread safety: atomic."""
+    if name == "__version__":
+        from importlib import metadata  # takes longer than all else that `import ftcuda` does
+
+        return metadata.version("ftcuda")
+    raise AttributeError(f"module 'ftcuda' has no attribute {name!r}")

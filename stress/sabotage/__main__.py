@@ -26,6 +26,7 @@ COPIED = (
     "stress",
     "docs",
     "examples",
+    "VERSION",
     "meson.build",
     "meson.options",
     "pyproject.toml",
