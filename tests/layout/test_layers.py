@@ -12,7 +12,7 @@ CIMPORT = re.compile(r"^\s*(?:from\s+(\S+)\s+cimport|cimport\s+(\S+))", re.MULTI
 IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MULTILINE)
 
 
-# The wings of a floor, the lowest first: what stands in one uses its own wing and those before it.
+# The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
 CORE = ("sync", "device", "stream", "memory", "code", "launch")
 DECLARATIONS = ("driver", *CORE)
 OBJECTS = ("support", "device", "stream", "memory", "code", "arrays", "launch")
@@ -66,7 +66,7 @@ def uses_in_objects(path):
     return [ROOT / "src" / f"{name.replace('.', '/')}.pxd" for name in modules if name.startswith("ftcuda._objects.")]
 
 
-FLOORS = {
+LAYERS = {
     "_core": (PACKAGE / "_core", CORE, (".hpp", ".cpp"), uses_in_core),
     "declarations": (PACKAGE / "_objects" / "core", DECLARATIONS, (".pxd",), uses_in_declarations),
     "_objects": (PACKAGE / "_objects", OBJECTS, (".pyx", ".pxd"), uses_in_objects),
@@ -91,23 +91,23 @@ def steps_up(folder, wings, suffixes, uses):
                 yield f"{path}, in {here}, uses {used}, in {there}"
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_arrows_between_wings_point_one_way(floor):
-    assert list(steps_up(*FLOORS[floor])) == []
+@pytest.mark.parametrize("layer", LAYERS)
+def test_arrows_between_wings_point_one_way(layer):
+    assert list(steps_up(*LAYERS[layer])) == []
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_every_wing_is_known(floor):
-    folder, wings, suffixes, _ = FLOORS[floor]
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_wing_is_known(layer):
+    folder, wings, suffixes, _ = LAYERS[layer]
     folders = {path.name for path in folder.iterdir() if path.is_dir() and path.name not in ("__pycache__", "core")}
     assert folders == set(wings)
     outside = [path for path in folder.iterdir() if path.suffix in suffixes]
     assert {path.name for path in outside} <= {"__init__.pxd", "immortal.pyx", "process_bound.pyx"}  # of every kind of object
 
 
-@pytest.mark.parametrize("floor", FLOORS)
-def test_no_file_uses_itself_by_way_of_others(floor):
-    folder, _, suffixes, uses = FLOORS[floor]
+@pytest.mark.parametrize("layer", LAYERS)
+def test_no_file_uses_itself_by_way_of_others(layer):
+    folder, _, suffixes, uses = LAYERS[layer]
     left = {path: {used for used in uses(path) if used != path} for path in sources(folder, *suffixes)}
     while done := {path for path, used in left.items() if not used & left.keys()}:
         left = {path: used for path, used in left.items() if path not in done}
