@@ -4,6 +4,7 @@ import gc
 import os
 import sys
 
+import numpy as np
 import pytest
 
 import ftcuda
@@ -259,6 +260,10 @@ def test_housekeeping_does_not_end_a_capture(device, code, mode):
         event = other.record()
         event.sync()
         assert event.is_done and other.is_done in (True, False)  # the other thread may have submitted since
+        pageable = np.full(100, 1 + index, np.uint8)
+        buffer.copy_from(pageable, stream=other)  # through staging memory, which this may be the first to need
+        assert (buffer.copy_to(np.empty(100, np.uint8), stream=other) == pageable).all()
+        device.trim_staging()
         buffer.close()
         ftcuda.LegacyPinnedMemoryResource().allocate(100).close()
         ftcuda.SynchronousMemoryResource(device).allocate(100).close()

@@ -170,7 +170,6 @@ Buffer::FreePlan Buffer::plan_in_stream() noexcept {
 
 Buffer::FreePlan Buffer::plan_now() noexcept {
     FreePlan plan;
-    if (unordered_.load(std::memory_order_relaxed)) return plan;
     const RelaxedCapture relaxed;
     bool any_capturing = false;
     uses_.for_each([&](Use& use) {
@@ -187,7 +186,9 @@ Buffer::FreePlan Buffer::plan_now() noexcept {
         any_capturing = any_capturing || capturing;
         if (plan.status.ok() && !capturing) plan.status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
     });
-    if (!any_capturing && plan.status.ok()) plan.when = FreePlan::When::now;
+    // A use that could not be marked may still run.
+    const bool all_known = !any_capturing && !unordered_.load(std::memory_order_relaxed);
+    if (all_known && plan.status.ok()) plan.when = FreePlan::When::now;
     return plan;
 }
 

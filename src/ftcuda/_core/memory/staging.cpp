@@ -49,6 +49,7 @@ Status Staging::take(Chunk& chunk) {
 
 Status Staging::wait(Chunk& chunk) {
     if (chunk.event == nullptr) return {};
+    const RelaxedCapture relaxed;
     const Status status = context_.observe(cu.cuEventSynchronize(chunk.event));
     if (!status.ok()) return status;
     context_.give_event(std::exchange(chunk.event, nullptr));
@@ -57,6 +58,7 @@ Status Staging::wait(Chunk& chunk) {
 
 Status Staging::make(Chunk& chunk) {
     chunk = {};
+    const RelaxedCapture relaxed;
     const Status status = context_.observe(cu.cuMemHostAlloc(&chunk.memory, chunk_bytes, CU_MEMHOSTALLOC_PORTABLE));
     if (!status.ok()) return status;
     const Lock lock(mutex_);
