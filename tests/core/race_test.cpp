@@ -127,7 +127,7 @@ void race_uses(Context& context) {
             CHECK(submission.status().ok());
             uses.add(mine, mine.id());
             unsigned found = 0;
-            uses.visit([&](const Use& use) { found += use.stream == &mine ? 1 : 0; });
+            uses.visit([&](const Use& use, std::uint64_t) { found += use.stream == &mine ? 1 : 0; });
             CHECK(found >= 1);  // twice if another thread had its slot while it was looked for
         });
         uses.clear();

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ftcuda import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, LaunchConfig, launch
+from ftcuda import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Buffer, LaunchConfig, launch
 from ftcuda.testing import simulation, together
 from tests.conftest import simulated_only
 
@@ -154,3 +154,26 @@ def test_a_free_comes_after_default_streams(found, device, streams, source, per_
             buffer.close()
 
     assert found(used_by_another_thread) == []
+
+
+def test_an_export_waits_for_another_threads_default_stream(found, device):
+    """Each thread has a per-thread default stream of its own, which the consumer's is not, though both go by one name."""
+    buffer = device.allocate(1 << 20, stream=device.create_stream())
+    same = Buffer.from_handle(buffer.handle, buffer.size)  # whose uses the buffer does not know
+
+    def exported():
+        together(1, lambda _: buffer.fill(1, stream=PER_THREAD_DEFAULT_STREAM))
+        buffer.__dlpack__(stream=2)
+        same.fill(2, stream=PER_THREAD_DEFAULT_STREAM)
+
+    assert found(exported) == []
+    same.close()
+    buffer.close()
+
+
+def test_an_export_needs_no_current_context(device):
+    """The legacy default stream is made to wait, of which the driver must know whose it is."""
+    buffer = device.allocate(64)
+    together(1, lambda _: buffer.fill(1, stream=PER_THREAD_DEFAULT_STREAM))
+    together(1, lambda _: buffer.__cuda_array_interface__)  # in a thread that has used nothing yet
+    buffer.close()

@@ -14,15 +14,17 @@ using namespace abi;
 
 namespace {
 
-// Makes what `stream` does from now on wait for the work behind `use`.
+// Makes what `stream` does from now on wait for the work behind `use`. With the context of `stream` current.
 Status order_after(const Use& use, CUstream stream) noexcept {
     const RelaxedCapture relaxed;
     Context& context = use.stream->context();
     if (use.event != nullptr) return context.observe(cu.cuStreamWaitEvent(stream, use.event, 0));
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
     CUevent event = nullptr;
-    if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
+    {
+        const ContextScope scope(context);
+        if (!scope.status().ok()) return scope.status();
+        if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
+    }
     const Status status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
     context.give_event(event);
     return status;
@@ -282,10 +284,12 @@ Status Buffer::order_before(Stream& consumer) {
     if (!lease) return Reason::closed;
     const Submission submission(consumer);
     if (!submission.status().ok()) return submission.status();
+    const ContextScope scope(consumer.context());
+    if (!scope.status().ok()) return scope.status();
     const std::uint64_t id = consumer.id();
     Status status;
-    uses_.visit([&](Use& use) {
-        if (use.stream->id() == id || !status.ok()) return;
+    uses_.visit([&](Use& use, std::uint64_t used_by) {  // of the per-thread stream: of another thread's, perhaps
+        if (used_by == id || !status.ok()) return;
         bool capturing = false;
         if (use.event == nullptr) status = use.stream->is_capturing(capturing);
         if (capturing) status = Reason::capturing;  // an event would make the consumer part of that capture

@@ -45,13 +45,14 @@ public:
     Use& take(Stream& stream, std::uint64_t id);
     static void give(Use& use, std::uint64_t id) noexcept;
 
-    // Visits every use while others add to the set. Each one is the caller's meanwhile, and who takes it is waited for.
+    // Visits every use, with the id of its stream, while others add to the set. Each one is the caller's meanwhile, and who takes it
+    // is waited for.
     template <class Visitor>
     void visit(Visitor visit) {
         find_slot([&](Use& use) {
             const std::uint64_t id = wait_and_take(use);
             if (id != 0) {
-                visit(use);
+                visit(use, id);
                 give(use, id);
             }
             return false;
