@@ -31,7 +31,7 @@ class ReadersAndAFree(Hazard):
             return 2
         stream = state.streams[index % 3]
         host = self.env.pinned.allocate(256)
-        np.frombuffer(host, np.uint8)[:] = state.value
+        np.frombuffer(host, np.uint8)[:] = state.value ^ 1  # nothing that a copy could bring
         if unless_closed(lambda: state.buffer.copy_to(host, stream=stream)):
             state.copies.append((host, stream))
         return 1
