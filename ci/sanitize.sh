@@ -27,7 +27,7 @@ cat "$(dirname "$interpreter")/Tools/tsan/suppressions_free_threading.txt" ci/ts
 export TSAN_OPTIONS="exitcode=0 halt_on_error=0 log_path=$report suppressions=$PWD/build/debug-thread/suppressions"
 echo "ThreadSanitizer on the extension"
 "$interpreter" -m pytest -q -s -p no:cacheprovider --timeout=300 --parallel-threads=4 tests/objects tests/interop tests/promise/test_close.py
-"$interpreter" -m stress --threads 4 --seeds 8 --in-process
-"$interpreter" -m stress --threads 4 --seeds 400 --hazard pairs
+"$interpreter" -m stress --threads 4 --seeds 8 --in-process --timeout 300
+"$interpreter" -m stress --threads 4 --seeds 400 --hazard pairs --timeout 300
 if compgen -G "$report*" >/dev/null; then cat "$report"*; exit 1; fi
 echo "sanitizers: clean"

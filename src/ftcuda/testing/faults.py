@@ -10,7 +10,14 @@ from operator import index
 from ftcuda.testing import simulation
 
 # They answer without asking the plan of faults: the loader and the errors' own texts depend on them.
-UNFAILING = {"cuDriverGetVersion", "cuGetErrorName", "cuGetErrorString"}
+UNFAILING = {
+    "cuDriverGetVersion",
+    "cuGetErrorName",
+    "cuGetErrorString",
+    "cuGetExportTable",
+    "cuGetProcAddress",
+    "cuGetProcAddress_v2",
+}
 
 
 class Fault:
