@@ -301,6 +301,38 @@ def test_memory_used_by_a_capturing_stream_is_freed_later(device, stream, code):
     device.sync()
 
 
+@simulated_only
+@pytest.mark.thread_unsafe(reason="captures, which every thread's calls could end; counts driver calls")
+def test_memory_used_by_another_threads_capture_is_freed_later(device, stream):
+    """No event can be recorded behind what was captured: nobody knows when the memory is free before nothing runs.
+
+    Sabotage: without the note that the use could not be marked the memory goes at once.
+    """
+    import ctypes
+
+    from ftcuda.testing import simulation, together
+
+    if not device.features.memory_pools:
+        pytest.skip(reason="this driver profile has no memory pools")
+    driver = ctypes.CDLL(ftcuda.driver_info().path)
+    buffer = device.memory_resource.upstream.allocate(4, stream=stream)
+
+    def captured(index):
+        device.set_current()
+        default, graph = ctypes.c_void_p(2), ctypes.c_void_p()  # the thread's own default stream
+        assert driver.cuStreamBeginCapture_v2(default, 1) == 0
+        buffer.fill(0, stream=ftcuda.PER_THREAD_DEFAULT_STREAM)
+        assert driver.cuStreamEndCapture(default, ctypes.byref(graph)) == 0
+        assert driver.cuGraphDestroy(graph) == 0
+
+    together(1, captured)
+    freed = simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2")
+    buffer.close()
+    assert simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2") == freed
+    device.sync()
+    assert simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2") == freed + 1
+
+
 def test_the_gil_stays_off():
     import sysconfig
 
