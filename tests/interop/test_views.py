@@ -169,6 +169,26 @@ def test_the_streams_of_views(stream, floats):
         StridedMemoryView(Interface(floats, stream=0), stream)  # which the interface forbids
 
 
+def test_a_stream_stays_while_a_producer_has_its_handle(device, floats):
+    """Sabotage: a number that goes to another library without a lease names no stream any more, or a new one."""
+    stream = device.create_stream()
+    view = StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4")
+
+    class Closing(Capsules):
+        def __dlpack__(self, **keywords):
+            stream.close()  # as another thread may, at any time
+            return super().__dlpack__(**keywords)  # puts its work before that of the handle
+
+    imported = StridedMemoryView.from_dlpack(Closing(view), stream)
+    assert stream.is_closed and imported.ptr == floats.handle
+    with pytest.raises(ClosedError, match="the stream that it is used in"):
+        imported.__cuda_array_interface__
+    late = Capsules(view)
+    with pytest.raises(ClosedError, match="cannot import Capsules"):
+        StridedMemoryView.from_dlpack(late, stream)
+    assert late.asked == []
+
+
 def test_device_types(stream, floats):
     """DLPack's: 2 is device, 3 pinned, 13 managed memory. In and out; the id of host-accessible memory is 0."""
     pinned = LegacyPinnedMemoryResource().allocate(64)

@@ -143,6 +143,8 @@ def interface_of(StridedMemoryView view not None):
         wait_for_work(view, LEGACY_DEFAULT_STREAM)  # the one stream that means the same to whoever reads this
         stream = 1
     elif view._stream is not None:
+        if view._stream.is_closed:
+            raise ClosedError(f"cannot export {view}: the stream that it is used in, {view._stream}, is closed")
         stream = view._stream.handle
     found = {
         "shape": view._shape,

@@ -17,6 +17,7 @@ from ftcuda._objects.arrays.array_interface import MAX_RANK, check_reach, is_int
 from ftcuda._objects.arrays.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import handle_of
+from ftcuda.errors import ClosedError
 
 cdef enum:
     INTERFACE_OF_VIEWS = 3    # the first version that a view is made of, as in cuda.core
@@ -511,13 +512,11 @@ cdef StridedMemoryView dlpack_view(object value, Stream stream):
     device = value.__dlpack_device__()
     if not isinstance(device, tuple) or len(device) != 2:
         raise BufferError(f"{type(value).__name__}.__dlpack_device__ must return (type, id), not {device!r}")
-    on_device = device[0] in (CUDA, CUDA_MANAGED)
-    wanted = None if not on_device else -1 if stream is None else stream.handle
-    try:
-        capsule = value.__dlpack__(stream=wanted, max_version=(1, 1))
-    except TypeError:  # a producer from before DLPack 1.0
-        capsule = value.__dlpack__(stream=wanted)
-    cdef Imported imported = take_over(capsule)
+    cdef Imported imported
+    if device[0] in (CUDA, CUDA_MANAGED):
+        imported = take_over(capsule_for_stream(value, stream))
+    else:
+        imported = take_over(capsule_of(value, None))
     cdef const DLTensor* tensor = imported.tensor()
     check_tensor(tensor)
     shape = tuple([tensor.shape[index] for index in range(tensor.ndim)])
@@ -533,6 +532,32 @@ cdef StridedMemoryView dlpack_view(object value, Stream stream):
     made._is_host = made._device_type != CUDA
     made.readonly = imported.is_read_only()
     return made
+
+
+cdef object capsule_for_stream(object value, Stream stream):
+    """The producer's capsule, with its work ordered before what `stream` is given from now on; no order if that is None."""
+    if stream is None:
+        return capsule_of(value, -1)
+    if stream._stream == NULL:  # a default stream, which is never closed
+        return capsule_of(value, stream.handle)
+    # The producer has only a number: without a lease another thread's close() could destroy the stream behind it.
+    cdef bint entered
+    with nogil:
+        entered = stream._stream.enter()
+    if not entered:
+        raise ClosedError(f"cannot import {type(value).__name__} in {stream}: it is closed")
+    try:
+        return capsule_of(value, stream.handle)
+    finally:
+        with nogil:
+            stream._stream.leave()
+
+
+cdef object capsule_of(object value, object stream):
+    try:
+        return value.__dlpack__(stream=stream, max_version=(1, 1))
+    except TypeError:  # a producer from before DLPack 1.0
+        return value.__dlpack__(stream=stream)
 
 
 cdef int check_tensor(const DLTensor* tensor) except -1:

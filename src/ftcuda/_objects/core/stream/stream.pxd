@@ -33,6 +33,8 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         uint64_t id()
         void close()
         bool is_closed()
+        bool enter()
+        void leave()
         void retain()
         void release()
         Status synchronize(const Limit& limit)
