@@ -1,8 +1,8 @@
 import pytest
 
 import ftcuda
-from ftcuda import Kernel, LaunchConfig, ObjectCode, launch
-from tests.conftest import IS_SIMULATED, SAXPY, compile_code
+from ftcuda import CUDAError, Kernel, LaunchConfig, ObjectCode, launch
+from tests.conftest import IS_SIMULATED, SAXPY, compile_code, simulated_only
 
 
 def test_description(saxpy):
@@ -45,10 +45,23 @@ def test_foreign_handles(saxpy, device):
         Kernel()
 
 
-@pytest.mark.skipif(
-    IS_SIMULATED and ftcuda.driver_info().version < "12.4",
-    reason="this driver cannot tell a foreign kernel's parameters",
+tells_parameters = pytest.mark.skipif(
+    float(ftcuda.driver_info().version) < 12.4, reason="this driver cannot tell a foreign kernel's parameters"
 )
+
+
+@simulated_only
+@tells_parameters
+def test_an_error_is_not_the_end_of_the_parameters(saxpy):
+    """Sabotage: a kernel that takes any error for the end has two parameters and launches with two arguments, of four."""
+    from ftcuda.testing import faults
+
+    with faults.failing("cuFuncGetParamInfo", 2, nth=3), pytest.raises(CUDAError):
+        Kernel.from_handle(saxpy.handle, saxpy)
+    assert Kernel.from_handle(saxpy.handle, saxpy).num_arguments == 4
+
+
+@tells_parameters
 def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
     """Sabotage: a kernel that tells the driver its own, smaller number takes the larger one from the other."""
     one, other = (Kernel.from_handle(saxpy.handle, saxpy) for _ in range(2))

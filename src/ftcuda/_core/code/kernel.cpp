@@ -27,7 +27,9 @@ Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kerne
         if (const Status status = module.function(home, made->name_.c_str(), made->identity_, log); !status.ok()) return status;
     }
     made->has_layout_ = parameter_layout(module.signatures(), made->name_, made->layout_);
-    if (!made->has_layout_) made->ask_for_layout(cu_function);
+    if (!made->has_layout_) {
+        if (const Status status = made->ask_for_layout(context, cu_function); !status.ok()) return status;
+    }
     kernel = std::move(made);
     return {};
 }
@@ -39,22 +41,26 @@ Status Kernel::wrap(Context& context, CUfunction cu_function, Ref<Kernel>& kerne
     if (!scope.status().ok()) return scope.status();
     made->functions_[static_cast<std::size_t>(context.device().ordinal())].store(cu_function, std::memory_order_release);
     made->identity_ = cu_function;
-    made->ask_for_layout(cu_function);
+    if (const Status status = made->ask_for_layout(context, cu_function); !status.ok()) return status;
     kernel = std::move(made);
     return {};
 }
 
-void Kernel::ask_for_layout(CUfunction cu_function) {
-    if (!cu.cuFuncGetParamInfo) return;
-    // There is no count before CUDA 13.2: the first index past the end is refused.
+Status Kernel::ask_for_layout(Context& context, CUfunction cu_function) {
+    if (!cu.cuFuncGetParamInfo) return {};
+    // There is no count before CUDA 13.2: the first index past the end is an invalid value. Any other error is not the end: taken for
+    // it, a kernel would seem to have fewer parameters, and the driver would read past the arguments that are given.
     for (std::size_t index = 0;; ++index) {
         std::size_t offset = 0;
         std::size_t size = 0;
-        if (!cu.cuFuncGetParamInfo(cu_function, index, &offset, &size).ok()) break;
+        const Status status = context.observe(cu.cuFuncGetParamInfo(cu_function, index, &offset, &size));
+        if (status.is(CUDA_ERROR_INVALID_VALUE)) break;
+        if (!status.ok()) return status;
         layout_.parameters.push_back({static_cast<std::uint32_t>(offset), static_cast<std::uint32_t>(size), ParameterKind::unknown});
     }
     layout_.offsets_known = true;
     has_layout_ = true;
+    return {};
 }
 
 Status Kernel::find_function(Context& context, CUfunction& cu_function) noexcept {

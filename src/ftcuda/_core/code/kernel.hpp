@@ -56,7 +56,7 @@ private:
     Status ask(Context& context, Question question) noexcept;
     Status find_function(Context& context, abi::CUfunction& cu_function) noexcept;
     Status raise_dynamic_shared(Context& context, abi::CUfunction cu_function, std::size_t bytes) noexcept;
-    void ask_for_layout(abi::CUfunction cu_function);
+    Status ask_for_layout(Context& context, abi::CUfunction cu_function);
 
     // Constant after construction.
     const std::string name_;
