@@ -132,6 +132,22 @@ def test_out_of_memory_collects_and_tries_again(device, stream):
         simulation.limit_memory(0)
 
 
+@simulated_only
+@pytest.mark.thread_unsafe(reason="limits the memory of the whole device")
+def test_out_of_memory_stays_what_it_is(device, stream):
+    """Sabotage: the error of a wait that another thread's capture refuses takes the place of the allocation's."""
+    from ftcuda.testing import faults, simulation
+
+    simulation.limit_memory(1 << 20)
+    try:
+        with faults.failing("cuCtxSynchronize", 900) as refused:
+            with pytest.raises(OutOfMemoryError, match="are free"):
+                device.allocate(2 << 20, stream=stream)
+            assert refused.hits == 1
+    finally:
+        simulation.limit_memory(0)
+
+
 def test_allocation_from_many_threads(device):
     def work(index):
         stream = device.create_stream()

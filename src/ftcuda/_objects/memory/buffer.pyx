@@ -453,16 +453,14 @@ cdef object allocate(MemoryResource resource, object size, object stream, object
         status = core.Buffer.allocate(source[0], wanted, core_stream, made)
     if status.code() == 2:
         # What nobody refers to any more may hold the memory: collect it, empty all caches, let the frees happen, give the pool's
-        # unused memory back, and try once more.
+        # unused memory back, and try once more. What of it was refused does not matter: a context that is captured in cannot be
+        # waited for, and one that is broken refuses the allocation too.
         gc.collect()
         with nogil:
-            status = resources.MemoryResource.empty_caches(context[0])
-            if status.ok():
-                status = context.synchronize()
-            if status.ok():
-                status = source.trim(0)
-            if status.ok():
-                status = core.Buffer.allocate(source[0], wanted, core_stream, made)
+            resources.MemoryResource.empty_caches(context[0]).ignore()
+            context.synchronize().ignore()
+            source.trim(0).ignore()
+            status = core.Buffer.allocate(source[0], wanted, core_stream, made)
         if status.code() == 2:
             raise out_of_memory(resource, wanted, status)
     if not status.ok():
