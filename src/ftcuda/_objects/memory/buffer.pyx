@@ -176,7 +176,8 @@ cdef class Buffer:
         found = None
         if self._buffer.holder() != NULL and self._buffer.enter():
             found = <object>self._buffer.holder()
-            self._buffer.leave(handout)
+            with nogil:
+                self._buffer.leave(handout)
             release_holder(&self._buffer.context(), handout.holder, handout.event, False)
         return None if isinstance(found, Deallocation) else found
 
@@ -236,7 +237,8 @@ cdef class Buffer:
                 if isinstance(holder, Deallocation) and not closing_stream.is_closed:
                     (<Deallocation>holder).name(closing_stream)
                 holder = None
-                self._buffer.leave(handout)
+                with nogil:
+                    self._buffer.leave(handout)
                 release_holder(&self._buffer.context(), handout.holder, handout.event, False)
         self.end(core_stream, stream, False)
         deliver_mail()
