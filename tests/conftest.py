@@ -13,6 +13,7 @@ import pytest
 import ftcuda
 from ftcuda import Device, LegacyPinnedMemoryResource, ObjectCode, Program, ProgramOptions
 from ftcuda.testing import settle
+from tests.parallel import report_warnings
 
 IS_SIMULATED = ftcuda.driver_info().simulated
 IS_SANITIZED = "TSAN_OPTIONS" in os.environ
@@ -20,6 +21,8 @@ PROFILE = os.environ.get("FTCUDA_SIM_PROFILE", "13.5")
 
 # PTX versions by driver version: PTX ISA, release history.
 PTX_VERSIONS = {"11.2": "7.2", "11.8": "7.8", "12.0": "8.0", "12.4": "8.4", "12.9": "8.8", "13.0": "9.0", "13.5": "9.5"}
+
+report_warnings()
 
 
 def pytest_report_header():
