@@ -59,11 +59,11 @@ if [ -n "$editable" ]; then
 fi
 
 sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
-if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
-    wheels=$PWD/build/wheels/$kind  # one for all CUDA versions
-    mkdir -p "$wheels"
-    {
-        flock 9
+wheels=$PWD/build/wheels/$kind  # one for all CUDA versions
+mkdir -p "$wheels"
+{
+    flock 9  # also before the question: a second script would install again while the first one's python imports
+    if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
         if [ "$(cat "$wheels/sources.stamp" 2>/dev/null)" != "$sources" ]; then
             say "building ftcuda"
             rm -f "$wheels"/*.whl
@@ -71,7 +71,7 @@ if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
             echo "$sources" >"$wheels/sources.stamp"
         fi
         install --no-deps --force-reinstall "$wheels"/*.whl
-    } 9>"$wheels/lock"
-    echo "$sources" >"$folder/sources.stamp"
-fi
+        echo "$sources" >"$folder/sources.stamp"
+    fi
+} 9>"$wheels/lock"
 echo "$python"
