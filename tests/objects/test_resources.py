@@ -86,6 +86,25 @@ def test_exceptions_of_an_allocator_are_contained(device, stream, unraisable):
     assert unraisable == ["the allocator is unwell"]
 
 
+@pytest.mark.thread_unsafe(reason="replaces sys.unraisablehook")
+def test_a_resource_that_cannot_say_how_it_frees(device, stream, held_clock, unraisable):
+    """Sabotage: its exception comes out of close(), and the memory is never given back."""
+
+    class Unwell(PinnedAllocator):
+        @property
+        def is_stream_ordered(self):
+            raise ZeroDivisionError("the answer is unwell")
+
+    resource = Unwell()
+    target = resource.allocate(64)
+    with held_clock():
+        target.fill(7, stream=stream)
+        target.close()
+        assert resource.freed == []
+    device.sync()
+    assert [size for size, _ in resource.freed] == [64] and unraisable == ["the answer is unwell"]
+
+
 @pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
 def test_wrong_sizes_are_refused(device, stream):
     resource = PinnedAllocator(give=lambda size: size // 2)

@@ -45,7 +45,8 @@ cdef class Deallocation(PendingDeallocation):
             stream = <Stream><object>self._named.load()
         if stream.is_closed:  # what is allowed to a stream of ours that buffers still use, others cannot ask of it
             stream = LEGACY_DEFAULT_STREAM
-        if event != NULL and not (is_ordered(self._resource) and order_after(stream, context, event)):
+        # A resource that fails to say how it frees gets its memory back all the same.
+        if event != NULL and not (run_contained(is_ordered, self._resource) and order_after(stream, context, event)):
             return defer_release_until(context, event, self)
         if Py_IsFinalizing():
             return 0  # the resource's module may be empty by now
@@ -53,7 +54,7 @@ cdef class Deallocation(PendingDeallocation):
         return 0
 
 
-cdef bint is_ordered(object resource):
+def is_ordered(resource):
     """Whether a resource says that it frees in the order of the stream it is given."""
     try:
         return bool(resource.is_stream_ordered)

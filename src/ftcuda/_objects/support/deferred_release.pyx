@@ -20,16 +20,17 @@ cdef class PendingDeallocation:
 
 
 def run_contained(function, *arguments, **keywords):
-    """Calls `function`; an exception goes to `sys.unraisablehook`, because the caller has nothing to do with it.
+    """What `function` returns; an exception goes to `sys.unraisablehook`, because the caller has nothing to do with it.
 
     Every exception, as for a `__del__`: a KeyboardInterrupt too would end code of somebody who closed no buffer.
     """
     try:
-        function(*arguments, **keywords)
+        return function(*arguments, **keywords)
     except BaseException as error:
         Py_INCREF(error)
         PyErr_SetRaisedException(<PyObject*>error)
         PyErr_WriteUnraisable(function)
+        return None
 
 
 cdef int defer_release(Stream* stream, object wanted) except -1:
