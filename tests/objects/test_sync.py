@@ -2,6 +2,7 @@
 
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -79,6 +80,28 @@ def test_a_device_wait_covers_what_came_before_it(device, stream, code, pinned, 
         launch(stream, ONE, store, buffer, turn)
         device.sync(timeout=60)
         assert places[0] == turn
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_a_device_wait_does_not_cover_what_came_after_it_began(device, stream, code, pinned, held_clock):
+    """Sabotage: whoever asks while it is on is told by it that work is done which it did not wait for."""
+    from ftcuda.testing import faults
+
+    store = code.get_kernel("store")
+    buffer, places = pinned(np.zeros(1, np.int32))
+    with ThreadPoolExecutor(1) as pool, faults.holding("cuCtxSynchronize", after=True) as held:
+        with pytest.raises(TimeoutError):
+            device.sync(timeout=0)  # the wait goes on without it, and is held when it is over
+        while not held.waiting:
+            time.sleep(0.001)
+        with held_clock():
+            launch(stream, ONE, store, buffer, 7)
+            seen = pool.submit(lambda: (device.sync(timeout=60), int(places[0])))
+            time.sleep(0.05)  # until it has asked
+            held.release()
+            time.sleep(0.05)  # in which a wrong answer arrives
+        assert seen.result() == (None, 7)
 
 
 @simulated_only
