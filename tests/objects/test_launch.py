@@ -169,7 +169,9 @@ def test_no_call_counts_references_to_launch():
     """Sabotage: without its immortality all threads write one count."""
     if sys._is_gil_enabled():
         pytest.skip("with the GIL counting is cheap")
-    assert sys.getrefcount(launch) >= 2**32 - 1
+    before = sys.getrefcount(launch)
+    references = [launch] * 100
+    assert sys.getrefcount(launch) == before, references
 
 
 def test_configurations_compare():
