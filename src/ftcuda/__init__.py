@@ -15,13 +15,13 @@ from ftcuda._objects.arrays.tensor_map_options import (
 )
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
-from ftcuda._objects.code.launch_config import LaunchConfig
 from ftcuda._objects.code.program import ObjectCode, Program, nvrtc_version
 from ftcuda._objects.code.program_options import ProgramOptions
 from ftcuda._objects.device.device import Device, driver_info
 from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch import launch
+from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.memory.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.external import ExternalMemoryResource

@@ -1,8 +1,8 @@
 from typing import Any, NamedTuple, SupportsInt
 
-from ftcuda._objects.code.launch_config import LaunchConfig
 from ftcuda._objects.code.program import ObjectCode
 from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.stream.stream import AnyStream
 
 class ParamInfo(NamedTuple):

@@ -2,21 +2,21 @@
 
 from collections import namedtuple
 
-from cpython.mem cimport PyMem_Calloc, PyMem_Free
 from libcpp.string cimport string
 
 cimport core.code.kernel as core
+cimport core.code.module as modules
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.sync.ref cimport Ref
-from ftcuda._objects.code.program cimport ObjectCode
 from ftcuda._objects.device.device cimport Device, as_device
-from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.launch.bound_launch cimport bind
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.handles import checked_handle
-from ftcuda.errors import CUDAError, NotSupportedError
+from ftcuda.errors import CUDAError
 
 # `module`: there is no frame of this one from which namedtuple could tell it, and without it they cannot be pickled.
 ParamInfo = namedtuple("ParamInfo", ("offset", "size"), module=__name__)
@@ -30,37 +30,36 @@ cdef class Kernel:
     Kernels of one function compare and hash equal. The function is that of the device on which the code was loaded first.
     """
 
-    _made = "kernels are made by ObjectCode.get_kernel()"
-
-    def __dealloc__(self):
-        PyMem_Free(self._slots)
-        if self._kernel != NULL:
-            with nogil:
-                self._kernel.release()
-
     @staticmethod
-    cdef Kernel adopt(core.Kernel* made, str name, object code):
+    cdef Kernel made_of(core.Kernel* made, str name, object code):
         cdef Kernel kernel = Kernel.__new__(Kernel)
-        cdef size_t index
-        cdef size_t offset = 0
-        kernel._kernel = made
         kernel._name = name
         kernel._code = code
-        kernel._slot_count = -1
-        if not made.has_layout():
-            return kernel
-        cdef size_t count = made.layout().parameters.size()
-        kernel._slots = <Slot*>PyMem_Calloc(count + 1, sizeof(Slot))
-        if kernel._slots == NULL:
-            raise MemoryError()
-        for index in range(count):
-            kernel._slots[index].size = made.layout().parameters[index].size
-            kernel._slots[index].kind = made.layout().parameters[index].kind
-            kernel._slots[index].offset = offset
-            offset += (kernel._slots[index].size + 15) // 16 * 16
-        kernel._block_size = offset
-        kernel._slot_count = count
+        kernel.adopt(made)
         return kernel
+
+    @staticmethod
+    cdef Kernel of_code(modules.Module* module, object code, str name, str symbol):
+        """The kernel `symbol` of `code`, whose module that is."""
+        cdef Ref[core.Kernel] made
+        cdef string log
+        cdef Status status
+        cdef string mangled = symbol.encode()
+        cdef Context* context = Device().context_of()
+        with nogil:
+            status = core.Kernel.get(module[0], mangled, context[0], made, log)
+        if status.ok():
+            return Kernel.made_of(made.detach(), name, code)
+        if not log.empty():
+            try:
+                raise_status(status, "load", code)
+            except CUDAError as error:
+                words = log.decode("utf-8", "replace").strip()
+                raise type(error)(f"{error}\n{words}", error.code, error.name, error.entry_point) from None
+        try:
+            raise_status(status, "find", f"kernel {name!r} in {code}")
+        except KeyError as error:
+            raise KeyError(f"{error.args[0]}; it has {code.kernel_names}") from None
 
     @staticmethod
     def from_handle(handle, mod=None):
@@ -84,7 +83,7 @@ cdef class Kernel:
             status = core.Kernel.wrap(context[0], <core.CUfunction>function, made)
         if not status.ok():
             raise_status(status, "wrap", f"the kernel handle {function:#x}")
-        return Kernel.adopt(made.detach(), f"{function:#x}", mod)
+        return Kernel.made_of(made.detach(), f"{function:#x}", mod)
 
     cdef Context* context_on(self, object device) except NULL:
         return as_device(device).context_of()
@@ -108,7 +107,7 @@ cdef class Kernel:
     @property
     def num_arguments(self):
         """Number of parameters. Thread safety: atomic."""
-        self._require_layout()
+        self.require_layout()
         return self._slot_count
 
     @property
@@ -117,19 +116,12 @@ cdef class Kernel:
 
         Thread safety: atomic.
         """
-        self._require_layout()
+        self.require_layout()
         known = self._kernel.layout().offsets_known
         return [
             ParamInfo(self._kernel.layout().parameters[index].offset if known else None, self._slots[index].size)
             for index in range(self._slot_count)
         ]
-
-    def _require_layout(self):
-        if self._slot_count < 0:
-            raise NotSupportedError(
-                f"cannot tell the parameters of {self}: its image does not, and drivers before CUDA 12.4 cannot; "
-                "load PTX or a cubin"
-            )
 
     def bind(self, LaunchConfig config not None, *kernel_args):
         """Returns a launch whose arguments are checked and packed now, once.
@@ -152,7 +144,7 @@ cdef class Kernel:
         TypeError, ValueError, OverflowError
             An argument does not fit its parameter.
         """
-        return _bound_launch.bind(self, config, kernel_args)
+        return bind(self, config, kernel_args)
 
     @property
     def attributes(self):
@@ -177,29 +169,6 @@ cdef class Kernel:
 
 
 refuse_to_make(Kernel)
-
-
-def get_kernel(ObjectCode code not None, str name, str symbol):
-    """Behind `ObjectCode.get_kernel`."""
-    cdef Ref[core.Kernel] made
-    cdef string log
-    cdef Status status
-    cdef string mangled = symbol.encode()
-    cdef Context* context = Device().context_of()
-    with nogil:
-        status = core.Kernel.get(code._module[0], mangled, context[0], made, log)
-    if status.ok():
-        return Kernel.adopt(made.detach(), name, code)
-    if not log.empty():
-        try:
-            raise_status(status, "load", code)
-        except CUDAError as error:
-            words = log.decode("utf-8", "replace").strip()
-            raise type(error)(f"{error}\n{words}", error.code, error.name, error.entry_point) from None
-    try:
-        raise_status(status, "find", f"kernel {name!r} in {code}")
-    except KeyError as error:
-        raise KeyError(f"{error.args[0]}; it has {code.kernel_names}") from None
 
 
 # CUfunction_attribute, cuda.h 13.5.
@@ -370,7 +339,3 @@ cdef class KernelOccupancy:
             status = self._kernel._kernel.max_active_clusters(context[0], config._shape.config(), clusters)
         check(status, "compute the occupancy of", self._kernel)
         return clusters
-
-
-# At the end: bound launches need kernels, and kernels need them only to bind.
-import ftcuda._objects.launch.bound_launch as _bound_launch  # noqa: E402

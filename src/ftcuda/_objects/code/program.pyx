@@ -13,7 +13,9 @@ from core.device.device cimport Context
 from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.driver.status cimport Status
+from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.device.device cimport Device, as_device
+from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -338,7 +340,7 @@ cdef class ObjectCode:
             raise TypeError(f"name must be str or bytes, not {type(name).__name__}")
         name = word(name)
         self._require_loadable()
-        return _kernel.get_kernel(self, name, self._symbol_mapping.get(name, name))
+        return Kernel.of_code(self._module, self, name, self._symbol_mapping.get(name, name))
 
     def get_global(self, name, *, device=None):
         """Returns a module variable's memory on a device.
@@ -369,7 +371,7 @@ cdef class ObjectCode:
             status = self._module.global_(context[0], text, pointer, size, log)
         if not status.ok():
             raise_status(status, "find", f"the variable {name!r}")
-        return _buffer.Buffer.from_handle(pointer, size, owner=self)
+        return Buffer.from_handle(pointer, size, owner=self)
 
     def _require_loadable(self):
         if self._code_type is ObjectCodeFormatType.LTOIR:
@@ -414,8 +416,3 @@ cdef class ObjectCode:
 
 
 refuse_to_make(ObjectCode)
-
-
-# At the end: kernels need object code, which needs kernels only when it is asked for one.
-import ftcuda._objects.code.kernel as _kernel  # noqa: E402
-import ftcuda._objects.memory.buffer as _buffer  # noqa: E402

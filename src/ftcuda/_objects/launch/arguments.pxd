@@ -1,13 +1,13 @@
 cimport core.memory.buffer as buffers
 from core.launch.bound_launch cimport BoundArgument
 from ftcuda._objects.arrays.view cimport StridedMemoryView
-from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.launch.kernel_handle cimport KernelHandle
 from ftcuda._objects.stream.stream cimport Stream
 
-cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
-cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
+cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
+cdef StridedMemoryView pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer)
 cdef list closable(tuple values)
-cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1
-cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1
-cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* block)
+cdef int wrong_count(KernelHandle kernel, Py_ssize_t given) except -1
+cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1
+cdef object unpack(KernelHandle kernel, Py_ssize_t index, object value, const char* block)

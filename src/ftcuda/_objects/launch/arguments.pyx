@@ -26,7 +26,7 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.arrays.view cimport StridedMemoryView, is_masked, located, view_or_none
-from ftcuda._objects.code.kernel cimport Kernel, Slot
+from ftcuda._objects.launch.kernel_handle cimport KernelHandle, Slot
 from ftcuda._objects.device.device cimport Device
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.stream.stream cimport Stream
@@ -50,17 +50,17 @@ KIND_NAMES = {
 }
 
 
-cdef str place(Kernel kernel, Py_ssize_t index):
+cdef str place(KernelHandle kernel, Py_ssize_t index):
     cdef Slot slot = kernel._slots[index]
     return f"argument {index} of {kernel}, {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
 
 
-cdef int wrong_count(Kernel kernel, Py_ssize_t given) except -1:
-    kernel._require_layout()
+cdef int wrong_count(KernelHandle kernel, Py_ssize_t given) except -1:
+    kernel.require_layout()
     raise TypeError(f"{kernel} takes {kernel._slot_count} arguments, {given} were given")
 
 
-cdef int narrowed(Kernel kernel, Py_ssize_t index, double value, float* narrow) except -1:
+cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* narrow) except -1:
     """Rounds to the nearest float, as C does; but what is finite stays so."""
     narrow[0] = <float>value
     if isinf(narrow[0]) and not isinf(value):
@@ -82,7 +82,7 @@ cdef list closable(tuple values):
     return found
 
 
-cdef int store_float(Kernel kernel, Py_ssize_t index, double value, char* target) except -1:
+cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     cdef float narrow
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.unknown and slot.size == 4:
@@ -95,7 +95,7 @@ cdef int store_float(Kernel kernel, Py_ssize_t index, double value, char* target
     return 0
 
 
-cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     cdef int overflow = 0
     cdef int64_t signed_value
@@ -126,7 +126,7 @@ cdef int store_integer(Kernel kernel, Py_ssize_t index, object value, char* targ
     return 0
 
 
-cdef int store_complex(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+cdef int store_complex(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     cdef double[2] wide = [PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)]
     cdef float[2] narrow
@@ -141,7 +141,7 @@ cdef int store_complex(Kernel kernel, Py_ssize_t index, object value, char* targ
     return 0
 
 
-cdef int store_bool(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+cdef int store_bool(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef Slot slot = kernel._slots[index]
     if slot.size == 8 and slot.kind != ParameterKind.float64:
         raise TypeError(f"{place(kernel, index)} cannot be a bool, which would be the address 0 or 1; give an int")
@@ -182,7 +182,7 @@ cdef bint hides_foreign_order(object value, Py_buffer* view):
     return isinstance(value, (Structure, Union)) and is_foreign_type(type(value))
 
 
-cdef int check_scalar(Kernel kernel, Py_ssize_t index, object value, Py_buffer* view) except -1:
+cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_buffer* view) except -1:
     """Refuses what is no value of the parameter's size and kind as the device would read it."""
     cdef Slot slot = kernel._slots[index]
     name = type(value).__name__
@@ -202,7 +202,7 @@ cdef int check_scalar(Kernel kernel, Py_ssize_t index, object value, Py_buffer* 
     return 0
 
 
-cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* target) except -1:
+cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not stored."""
     cdef Slot slot = kernel._slots[index]
     cdef Py_buffer view
@@ -224,7 +224,7 @@ cdef int store_scalar(Kernel kernel, Py_ssize_t index, object value, char* targe
     return 0
 
 
-cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
+cdef StridedMemoryView pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
                                        buffers.Buffer** buffer):
     """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one meanwhile."""
     cdef StridedMemoryView view
@@ -236,7 +236,7 @@ cdef StridedMemoryView pack_tensor_map(Kernel kernel, Py_ssize_t index, TensorMa
     return view
 
 
-cdef StridedMemoryView pack_view(Kernel kernel, Py_ssize_t index, StridedMemoryView view, object value, Context* context,
+cdef StridedMemoryView pack_view(KernelHandle kernel, Py_ssize_t index, StridedMemoryView view, object value, Context* context,
                                  char* block, buffers.Buffer** buffer):
     """Packs the address of `value`'s memory, if it is not the host's alone. Returns the view with what memory it is."""
     cdef Slot slot = kernel._slots[index]
@@ -256,7 +256,7 @@ cdef StridedMemoryView pack_view(Kernel kernel, Py_ssize_t index, StridedMemoryV
     return view
 
 
-cdef StridedMemoryView pack_array(Kernel kernel, Py_ssize_t index, object value, Stream stream, char* block,
+cdef StridedMemoryView pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                   buffers.Buffer** buffer):
     """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
     cdef StridedMemoryView view
@@ -286,7 +286,7 @@ cdef bint is_array(object value):
     return PyObject_CheckBuffer(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
-cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1:
+cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1:
     """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
     cdef StridedMemoryView view
     if not pack(kernel, index, value, block, &argument.buffer):
@@ -316,7 +316,7 @@ cdef int pack_bound(Kernel kernel, Py_ssize_t index, object value, char* block, 
     return 0
 
 
-cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* block):
+cdef object unpack(KernelHandle kernel, Py_ssize_t index, object value, const char* block):
     """`value` as its parameter holds it: rounded to the parameter's float, and a copy of what could change."""
     cdef Slot slot = kernel._slots[index]
     cdef const char* source = block + slot.offset
@@ -336,7 +336,7 @@ cdef object unpack(Kernel kernel, Py_ssize_t index, object value, const char* bl
     return type(value).from_buffer_copy(held) if hasattr(type(value), "from_buffer_copy") else held
 
 
-cdef int pack(Kernel kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1:
+cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1:
     """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null.
 
     1 for arrays, which `pack_array` packs.

@@ -1,10 +1,13 @@
 cimport core.launch.bound_launch as core
-from ftcuda._objects.code.kernel cimport Kernel
-from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
 
 
 cdef class BoundLaunch:
     cdef core.BoundLaunch* _bound          # constant
-    cdef readonly Kernel kernel
+    cdef readonly KernelHandle kernel
     cdef readonly LaunchConfig config
     cdef object __weakref__
+
+
+cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values)

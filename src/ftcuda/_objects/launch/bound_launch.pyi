@@ -1,5 +1,5 @@
 from ftcuda._objects.code.kernel import Kernel
-from ftcuda._objects.code.launch_config import LaunchConfig
+from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.stream.stream import AnyStream
 
 class BoundLaunch:

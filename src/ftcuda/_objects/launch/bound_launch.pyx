@@ -10,9 +10,9 @@ from core.driver.status cimport Status
 from core.launch.bound_launch cimport BoundArgument
 from core.stream.deferred_release cimport ForeignReference
 from core.sync.ref cimport Ref
-from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.launch.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
-from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
@@ -144,14 +144,14 @@ cdef list arrays_of(core.BoundUse& used):
     return found
 
 
-cdef char* new_block(Kernel kernel) except NULL:
+cdef char* new_block(KernelHandle kernel) except NULL:
     cdef char* block = <char*>PyMem_Malloc(kernel._block_size + 1)
     if block == NULL:
         raise MemoryError()
     return block
 
 
-cdef int bind_one(Kernel kernel, Py_ssize_t index, object value, char* block, BoundArgument& argument) except -1:
+cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument& argument) except -1:
     pack_bound(kernel, index, value, block, &argument)
     value = unpack(kernel, index, value, block)
     argument.value = Ref[ForeignReference].adopt(new ForeignReference(<void*>value))
@@ -159,7 +159,7 @@ cdef int bind_one(Kernel kernel, Py_ssize_t index, object value, char* block, Bo
     return 0
 
 
-def bind(Kernel kernel not None, LaunchConfig config, tuple values):
+cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
     """Behind `Kernel.bind`."""
     cdef BoundArgument argument
     cdef Ref[core.BoundArguments] arguments

@@ -9,8 +9,8 @@ cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
 from core.driver.status cimport Status
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
-from ftcuda._objects.code.kernel cimport Kernel
-from ftcuda._objects.code.launch_config cimport LaunchConfig
+from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_done
@@ -68,7 +68,7 @@ cdef enum:
 # object that many threads use at once costs more than the rest of a launch.
 ctypedef int (*LaunchBorrowed)(PyObject* stream, PyObject* config, PyObject* kernel, PyObject* const* arguments,
                                Py_ssize_t count) except -1
-ctypedef int (*PackBorrowed)(Kernel kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
+ctypedef int (*PackBorrowed)(KernelHandle kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
 
 
 def launch(stream, config, kernel, *kernel_args):
@@ -88,16 +88,16 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
         return call_launch(self, PySequence_Fast_ITEMS(ordered), len(ordered), NULL)
     if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig):
         raise TypeError(f"config must be a LaunchConfig, not {type(<object>arguments[1]).__name__}")
-    if not PyObject_TypeCheck(arguments[2], <PyTypeObject*>Kernel):
+    if not PyObject_TypeCheck(arguments[2], <PyTypeObject*>KernelHandle):
         raise TypeError(f"kernel must be a Kernel, not {type(<object>arguments[2]).__name__}")
     if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
         (<LaunchBorrowed>launch_in)(arguments[0], arguments[1], arguments[2], arguments + 3, count - 3)
     else:
-        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <Kernel>arguments[2], arguments + 3, count - 3)
+        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments + 3, count - 3)
     return None
 
 
-cdef int launch_in(Stream stream, LaunchConfig config, Kernel kernel, PyObject* const* arguments, Py_ssize_t count) except -1:
+cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, Py_ssize_t count) except -1:
     cdef char small_block[SMALL_BLOCK]
     cdef void* small_parameters[SMALL_COUNT]
     cdef buffers.Buffer* small_buffers[SMALL_COUNT]
@@ -116,7 +116,7 @@ cdef int launch_in(Stream stream, LaunchConfig config, Kernel kernel, PyObject* 
         PyMem_Free(memory)
 
 
-cdef int submit(Stream stream, LaunchConfig config, Kernel kernel, PyObject* const* arguments, char* block, void** parameters,
+cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, char* block, void** parameters,
                 buffers.Buffer** used) except -1:
     cdef Status status
     cdef Py_ssize_t index
@@ -155,7 +155,7 @@ cdef list noted(list foreign, object wanted):
     return foreign
 
 
-cdef int repeat_map(Kernel kernel, Py_ssize_t index, PyObject* const* arguments, char* block) except -1:
+cdef int repeat_map(KernelHandle kernel, Py_ssize_t index, PyObject* const* arguments, char* block) except -1:
     """A map that is given twice is the same in both places, whatever another thread made of it in between."""
     cdef Py_ssize_t earlier
     for earlier in range(index):

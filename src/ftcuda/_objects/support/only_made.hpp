@@ -22,4 +22,25 @@ inline void refuse_to_make(PyObject* type) {
     refusing->tp_vectorcall = nullptr;  // which Cython's types have, and which would be called instead
 }
 
+namespace {  // each module has its own
+
+newfunc make_derived = nullptr;  // constant once the module is imported
+
+inline PyObject* refuse_new_base(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+    if (!(type->tp_flags & Py_TPFLAGS_BASETYPE)) return refuse_new(type, arguments, keywords);
+    return make_derived(type, arguments, keywords);
+}
+
+// For a class below public ones, of which a module has one at most: nobody makes it itself, nor derives from it in Python. The
+// classes derived in Cython are made as before.
+inline void refuse_to_make_base(PyObject* type) {
+    PyTypeObject* const base = reinterpret_cast<PyTypeObject*>(type);
+    base->tp_flags &= ~Py_TPFLAGS_BASETYPE;
+    make_derived = base->tp_new;
+    base->tp_new = refuse_new_base;
+    base->tp_vectorcall = nullptr;
+}
+
+}  // namespace
+
 }  // namespace ftcuda::objects
