@@ -11,8 +11,8 @@ from libcpp cimport bool
 
 cimport core.memory.account as core
 from core.driver.status cimport Status
-from ftcuda._objects.memory.buffer cimport Buffer
-from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from, checked_size
+from ftcuda._objects.memory.buffer cimport Buffer, checked_size
+from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from
 from ftcuda._objects.support.deferred_release cimport release_done
 
 from ftcuda.errors import OutOfMemoryError

@@ -29,3 +29,5 @@ cdef class Buffer:
 
 
 cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2
+cdef size_t checked_size(object value, str name) except? <size_t>-1
+cdef Buffer checked_buffer(object resource, object allocated, object size)

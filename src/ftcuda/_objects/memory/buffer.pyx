@@ -1,26 +1,23 @@
 """Buffers."""
 
-import gc
-
 cimport cython
 import numpy as np
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
+from cpython.long cimport PyLong_CheckExact
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t, uint64_t
 from libc.string cimport memcpy
 
 cimport core.memory.buffer as core
-cimport core.memory.memory as resources
 cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status, describe
+from core.driver.status cimport Status
 from core.memory.copy cimport Location, Place, locate
 from core.memory.copy cimport copy as copy_places
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device cimport Device, device_of
 from ftcuda._objects.memory.deallocation cimport Deallocation
-from ftcuda._objects.memory.memory cimport MemoryResource, checked_size, provide_allocate
-from ftcuda._objects.memory.memory cimport allocate_from as allocate_through
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
@@ -28,9 +25,10 @@ from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_
 from ftcuda._objects.memory.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import checked_handle
-from ftcuda.errors import ClosedError, OutOfMemoryError
+from ftcuda.errors import ClosedError
 
 cdef extern from "Python.h":
+    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     void Py_XINCREF(PyObject* object)
     Py_ssize_t Py_REFCNT(object)
     int Py_IsFinalizing()
@@ -44,6 +42,20 @@ cdef dict on_free = FREED
 
 cdef const char* BYTES_FORMAT_TEXT = b"B"
 cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
+
+
+cdef size_t checked_size(object value, str name) except? <size_t>-1:
+    """`value` as a number of bytes."""
+    # Without an assignment to `value`, which would count a reference to a number that many threads may share.
+    cdef int overflow = 0
+    if not PyLong_CheckExact(value):
+        if isinstance(value, bool) or not hasattr(value, "__index__"):
+            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
+        return checked_size(PyNumber_Index(value), name)
+    cdef long long number = PyLong_AsLongLongAndOverflow(value, &overflow)
+    if overflow or number < 0:
+        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {value}")
+    return number
 
 
 @cython.no_gc_clear  # hooks are told of the resource when the memory goes
@@ -269,7 +281,8 @@ cdef class Buffer:
         if dst is None:
             if self._memory_resource is None:
                 raise ValueError(f"cannot copy {self} to a new buffer: it came from no memory resource; give dst")
-            dst = allocate_through(self._memory_resource, self.size, stream, self._memory_resource)
+            allocated = self._memory_resource.allocate(self.size, stream=stream)
+            dst = checked_buffer(self._memory_resource, allocated, self.size)
         if isinstance(dst, Buffer):
             copy(dst, self, stream)
         else:
@@ -437,58 +450,14 @@ cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
 buffer_type.tp_traverse = visit_all
 
 
-cdef object allocate(MemoryResource resource, object size, object stream, object reported):
-    cdef size_t wanted = checked_size(size, "size")
-    cdef Ref[core.Buffer] made
-    cdef Status status
-    cdef streams.Stream* core_stream = NULL
-    cdef resources.MemoryResource* source = resource.opened()
-    cdef Context* context = &source.context()
-    cdef Stream allocating_stream
-    deliver_mail()
-    if stream is None and resource.is_stream_ordered:
-        stream = LEGACY_DEFAULT_STREAM
-    if stream is not None:
-        allocating_stream = as_stream(stream)
-        core_stream = allocating_stream.on(context)
-    with nogil:
-        status = core.Buffer.allocate(source[0], wanted, core_stream, made)
-    if status.code() == 2:
-        # What nobody refers to any more may hold the memory: collect it, empty all caches, let the frees happen, give the pool's
-        # unused memory back, and try once more. What of it was refused does not matter: a context that is captured in cannot be
-        # waited for, and one that is broken refuses the allocation too.
-        gc.collect()
-        with nogil:
-            resources.MemoryResource.empty_caches(context[0]).ignore()
-            context.synchronize().ignore()
-            source.trim(0).ignore()
-            status = core.Buffer.allocate(source[0], wanted, core_stream, made)
-        if status.code() == 2:
-            raise out_of_memory(resource, wanted, status)
-    if not status.ok():
-        involved = () if stream is None else (("the stream", allocating_stream),)
-        raise_status(status, "allocate", f"{wanted} bytes from {resource}", (*involved, ("the memory resource", resource)))
-    cdef Buffer buffer = Buffer.adopt(made.detach(), reported)
-    if on_allocate:
-        announce(on_allocate, buffer.handle, wanted, reported, stream)
-    return buffer
-
-
-provide_allocate(allocate)
-
-
-cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):
-    cdef size_t free = 0, total = 0
-    cdef Context* context = &resource.opened().context()
-    cdef Status status
-    with nogil:
-        status = context.memory_info(free, total)
-    room = f"{free} of {total} bytes of the device are free" if status.ok() else "the device does not say how much is free"
-    return OutOfMemoryError(
-        f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage and giving "
-        f"unused memory back; {room}",
-        refused.code(), "CUDA_ERROR_OUT_OF_MEMORY", describe(refused.entry()).symbol.decode(),
-    )
+cdef Buffer checked_buffer(object resource, object allocated, object size):
+    """What a resource written in Python returned, if it is what was asked for."""
+    if not isinstance(allocated, Buffer):
+        raise TypeError(f"{resource!r} must return a Buffer from allocate, not {type(allocated).__name__}")
+    if allocated.size != size:
+        allocated.close()
+        raise ValueError(f"{resource!r} was asked for {size} bytes and returned {allocated.size}")
+    return allocated
 
 
 cdef int copy(Buffer destination, Buffer source, object stream) except -1:

@@ -1,19 +1,24 @@
 """Memory resources."""
 
+import gc
 from collections import namedtuple
 
-from cpython.long cimport PyLong_CheckExact
-from cpython.number cimport PyNumber_Index
 from libc.stdint cimport uint64_t
 
+cimport core.memory.buffer as buffers
 cimport core.memory.memory as core
+cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.driver.status cimport Status, describe
 from core.memory.memory cimport MemoryKind
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device cimport Device, as_device, device_of, provide_allocate_on
-from ftcuda._objects.support.raising cimport check
+from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
+from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
 
+from ftcuda._objects.memory.hooks import ALLOCATED, announce
+from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
     ManagedMemoryResourceOptions,
@@ -21,37 +26,13 @@ from ftcuda._objects.support.options import (
     checked,
 )
 from ftcuda._objects.support.overridable import overridable
-from ftcuda.errors import ClosedError, NotSupportedError
+from ftcuda.errors import ClosedError, NotSupportedError, OutOfMemoryError
 
 
-cdef extern from "Python.h":
-    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
+cdef dict on_allocate = ALLOCATED
 
 cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     void make_immortal(object wanted)
-
-
-cdef Allocate allocate_buffer = NULL  # constant once ftcuda is imported
-
-
-cdef int provide_allocate(Allocate function) except -1:
-    global allocate_buffer
-    allocate_buffer = function
-    return 0
-
-
-cdef size_t checked_size(object value, str name) except? <size_t>-1:
-    """`value` as a number of bytes."""
-    # Without an assignment to `value`, which would count a reference to a number that many threads may share.
-    cdef int overflow = 0
-    if not PyLong_CheckExact(value):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-        return checked_size(PyNumber_Index(value), name)
-    cdef long long number = PyLong_AsLongLongAndOverflow(value, &overflow)
-    if overflow or number < 0:
-        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {value}")
-    return number
 
 
 cdef class MemoryResource:
@@ -86,7 +67,7 @@ cdef class MemoryResource:
         """A buffer whose memory_resource is `reported`."""
         if self._resource == NULL:
             return checked_buffer(self, self.allocate(size, stream=stream), size)
-        return allocate_buffer(self, size, stream, reported)
+        return allocate(self, size, stream, reported)
 
     def allocate(self, size, *, stream=None):
         """Allocates a buffer.
@@ -194,21 +175,62 @@ cdef class MemoryResource:
         return f"<{type(self).__name__} of {self.device!r}{' closed' if self.is_closed else ''}>"
 
 
+cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported):
+    cdef size_t wanted = checked_size(size, "size")
+    cdef Ref[buffers.Buffer] made
+    cdef Status status
+    cdef streams.Stream* core_stream = NULL
+    cdef core.MemoryResource* source = resource.opened()
+    cdef Context* context = &source.context()
+    cdef Stream allocating_stream
+    deliver_mail()
+    if stream is None and resource.is_stream_ordered:
+        stream = LEGACY_DEFAULT_STREAM
+    if stream is not None:
+        allocating_stream = as_stream(stream)
+        core_stream = allocating_stream.on(context)
+    with nogil:
+        status = buffers.Buffer.allocate(source[0], wanted, core_stream, made)
+    if status.code() == 2:
+        # What nobody refers to any more may hold the memory: collect it, empty all caches, let the frees happen, give the pool's
+        # unused memory back, and try once more. What of it was refused does not matter: a context that is captured in cannot be
+        # waited for, and one that is broken refuses the allocation too.
+        gc.collect()
+        with nogil:
+            core.MemoryResource.empty_caches(context[0]).ignore()
+            context.synchronize().ignore()
+            source.trim(0).ignore()
+            status = buffers.Buffer.allocate(source[0], wanted, core_stream, made)
+        if status.code() == 2:
+            raise out_of_memory(resource, wanted, status)
+    if not status.ok():
+        involved = () if stream is None else (("the stream", allocating_stream),)
+        raise_status(status, "allocate", f"{wanted} bytes from {resource}", (*involved, ("the memory resource", resource)))
+    cdef Buffer buffer = Buffer.adopt(made.detach(), reported)
+    if on_allocate:
+        announce(on_allocate, buffer.handle, wanted, reported, stream)
+    return buffer
+
+
+cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):
+    cdef size_t free = 0, total = 0
+    cdef Context* context = &resource.opened().context()
+    cdef Status status
+    with nogil:
+        status = context.memory_info(free, total)
+    room = f"{free} of {total} bytes of the device are free" if status.ok() else "the device does not say how much is free"
+    return OutOfMemoryError(
+        f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage and giving "
+        f"unused memory back; {room}",
+        refused.code(), "CUDA_ERROR_OUT_OF_MEMORY", describe(refused.entry()).symbol.decode(),
+    )
+
+
 cdef object allocate_from(object resource, object size, object stream, object reported):
     """A buffer from any resource, one that only looks like one too."""
     if isinstance(resource, MemoryResource):
         return (<MemoryResource>resource).allocate_for(size, stream, reported)
     return checked_buffer(resource, resource.allocate(size, stream=stream), size)
-
-
-cdef object checked_buffer(object resource, object allocated, object size):
-    """What a resource written in Python returned, if it is what was asked for."""
-    if not isinstance(allocated, _buffer.Buffer):
-        raise TypeError(f"{resource!r} must return a Buffer from allocate, not {type(allocated).__name__}")
-    if allocated.size != size:
-        allocated.close()
-        raise ValueError(f"{resource!r} was asked for {size} bytes and returned {allocated.size}")
-    return allocated
 
 
 cdef int not_made(MemoryResource resource) except -1:
@@ -422,7 +444,7 @@ cdef object allocate_on(Device device, object size, object stream):
     """Behind `Device.allocate`."""
     cdef MemoryResource resource = default_resource(device)
     if type(resource) is CachingMemoryResource:
-        return allocate_buffer(resource, size, stream, resource)
+        return allocate(resource, size, stream, resource)
     return resource.allocate(size, stream=stream)  # which a subclass may have written anew
 
 
@@ -525,6 +547,3 @@ def _set_attribute(PoolLease lease not None, int attribute, uint64_t value):
 
 
 provide_allocate_on(allocate_on)
-
-# At the end: buffers need resources, and resources need buffers only when they allocate.
-import ftcuda._objects.memory.buffer as _buffer  # noqa: E402
