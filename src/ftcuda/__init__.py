@@ -17,7 +17,7 @@ from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
 from ftcuda._objects.code.program import ObjectCode, Program, nvrtc_version
 from ftcuda._objects.code.program_options import ProgramOptions
-from ftcuda._objects.device.device import Device, driver_info
+from ftcuda._objects.device.device import Device
 from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch import launch
@@ -37,6 +37,7 @@ from ftcuda._objects.memory.memory import (
 )
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
+from ftcuda._objects.support.driver import driver_info
 from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
     EventOptions,

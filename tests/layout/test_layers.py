@@ -15,7 +15,7 @@ IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MUL
 # The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
 CORE = ("sync", "device", "stream", "memory", "code", "launch")
 DECLARATIONS = ("driver", *CORE)
-OBJECTS = ("support", "device", "stream", "memory", "arrays", "launch", "code")
+OBJECTS = ("support", "stream", "memory", "arrays", "launch", "code", "device")
 
 
 def sources(folder, *suffixes):

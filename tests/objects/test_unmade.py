@@ -44,6 +44,15 @@ def test_only_ftcuda_makes_these(kind):
             make()
 
 
+@pytest.mark.parametrize("kind", [Device, Kernel])
+def test_nobody_makes_the_handle_below_a_public_class(kind):
+    handle = kind.__base__
+    assert handle.__name__ == f"{kind.__name__}Handle"
+    for make in (handle, lambda: handle.__new__(handle), lambda: type("Mine", (handle,), {})()):
+        with pytest.raises(TypeError, match="Handle' is not an acceptable base type|made by|found by"):
+            make()
+
+
 @pytest.mark.parametrize("kind", sorted(NATIVE - {*MADE_BY_OTHERS, Device, LaunchConfig}, key=lambda kind: kind.__name__))
 def test_a_subclass_that_forgets_to_call_init(kind):
     unmade = type("Mine", (kind,), {"__init__": lambda self: None})()

@@ -40,6 +40,10 @@ Status Device::get(int ordinal, Device*& device) {
     return {};
 }
 
+Device* Device::found(int ordinal) noexcept {
+    return devices[static_cast<std::size_t>(ordinal)].load(std::memory_order_acquire);
+}
+
 Status Device::current(int& ordinal) noexcept {
     if (process::is_forked()) return Reason::forked;
     CUcontext cu_context = nullptr;

@@ -25,6 +25,7 @@ public:
 
     static Status count(int& devices) noexcept;
     static Status get(int ordinal, Device*& device);
+    static Device* found(int ordinal) noexcept;  // one that get() gave before
 
     // The device whose context the calling thread has current, 0 when it has none.
     static Status current(int& ordinal) noexcept;
@@ -51,13 +52,6 @@ public:
     bool has_managed_pools() const noexcept;   // CUDA 13 drivers on devices with concurrent managed access
     bool has_tensor_maps() const noexcept;     // CUDA 12 drivers on devices of compute capability 9.0 and up
 
-    // The object that stands for the device in Python, of which there is one: the first that is offered.
-    void* object() const noexcept { return object_.load(std::memory_order_acquire); }
-    bool offer_object(void* object) noexcept {
-        void* none = nullptr;
-        return object_.compare_exchange_strong(none, object, std::memory_order_acq_rel);
-    }
-
 private:
     Device() = default;
     Status read(int ordinal);
@@ -73,7 +67,6 @@ private:
 
     // Synchronises itself: published once with release, read with acquire.
     std::atomic<Context*> context_{nullptr};
-    std::atomic<void*> object_{nullptr};
 };
 
 }  // namespace ftcuda::core

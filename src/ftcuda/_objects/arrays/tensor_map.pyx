@@ -11,7 +11,7 @@ from core.stream.deferred_release cimport ForeignReference
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.view cimport StridedMemoryView, located, view_of_argument
-from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
@@ -152,7 +152,7 @@ cdef class TensorMapDescriptor:
         cdef StridedMemoryView view = reachable(tensor, self._device)
         cdef StridedMemoryView present = self.read(NULL)
         cdef Status status
-        cdef Context* context = (<Device>self._device).context_of()
+        cdef Context* context = (<DeviceHandle>self._device).context_of()
         cdef core.MappedMemory memory
         if (view._shape, view.full_strides(), view._bits) != (present._shape, present.full_strides(), present._bits):
             raise ValueError(f"cannot replace {present} in a tensor map by {view}: only the address may differ; make another map")
@@ -209,9 +209,9 @@ cdef StridedMemoryView reachable(object tensor, object device):
     return view
 
 
-cdef Device device_for(StridedMemoryView view):
+cdef DeviceHandle device_for(StridedMemoryView view):
     """The device of a tensor that can have a map."""
-    cdef Device device = Device(view.device_id) if view._device_type == CUDA else Device()
+    cdef DeviceHandle device = as_device(view.device_id) if view._device_type == CUDA else as_device(None)
     if not device.features.tensor_maps:
         capability = device.compute_capability
         raise NotSupportedError(
@@ -249,7 +249,7 @@ cdef core.Tensor describe(StridedMemoryView view, object options, object kind, t
 def tiled(given, options):
     """Behind `StridedMemoryView.as_tensor_map`."""
     cdef StridedMemoryView view = reachable(given, None)
-    cdef Device device = device_for(view)
+    cdef DeviceHandle device = device_for(view)
     kind = type_of(options.data_type, (view._code, view._bits))
     cdef core.Tensor tensor = describe(view, options, kind, (1, 2, 3, 4, 5))
     cdef core.Steps box
@@ -273,7 +273,7 @@ def tiled(given, options):
 
 cdef TensorMapDescriptor im2col(object given, object lower, object upper, object channels, object pixels, object options):
     cdef StridedMemoryView view = reachable(given, None)
-    cdef Device device = device_for(view)
+    cdef DeviceHandle device = device_for(view)
     kind = type_of(options.data_type, (view._code, view._bits))
     cdef core.Tensor tensor = describe(view, options, kind, (3, 4, 5))
     cdef core.Im2col columns

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 cimport core.memory.buffer as buffers
 from core.memory.copy cimport Location, Place
-from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.memory.buffer cimport Buffer, ordinal_of_memory
 from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, take_over,
@@ -486,7 +486,7 @@ cdef int find_memory(StridedMemoryView made) except -1:
     """Asks the driver whose memory the pointer is; an address that it does not know is the host's."""
     cdef Location location = Location.unknown
     if made._pointer == 0:  # an empty array
-        made._device_type, made.device_id = CUDA, Device().context_of().device().ordinal()
+        made._device_type, made.device_id = CUDA, as_device(None).context_of().device().ordinal()
         return 0
     made.device_id = ordinal_of_memory(made._pointer, location)
     made._device_type = {Location.unknown: CPU, Location.device: CUDA, Location.pinned: CUDA_HOST,

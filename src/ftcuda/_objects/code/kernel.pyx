@@ -9,7 +9,7 @@ cimport core.code.module as modules
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.sync.ref cimport Ref
-from ftcuda._objects.device.device cimport Device, as_device
+from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.launch.bound_launch cimport bind
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
@@ -45,7 +45,7 @@ cdef class Kernel:
         cdef string log
         cdef Status status
         cdef string mangled = symbol.encode()
-        cdef Context* context = Device().context_of()
+        cdef Context* context = as_device(None).context_of()
         with nogil:
             status = core.Kernel.get(module[0], mangled, context[0], made, log)
         if status.ok():
@@ -78,7 +78,7 @@ cdef class Kernel:
         cdef size_t function = checked_handle(handle, "handle")
         if function == 0:
             raise ValueError("a kernel handle must not be 0")
-        cdef Context* context = Device().context_of()
+        cdef Context* context = as_device(None).context_of()
         with nogil:
             status = core.Kernel.wrap(context[0], <core.CUfunction>function, made)
         if not status.ok():

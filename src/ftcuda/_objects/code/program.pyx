@@ -14,7 +14,7 @@ from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, lo
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.driver.status cimport Status
 from ftcuda._objects.code.kernel cimport Kernel
-from ftcuda._objects.device.device cimport Device, as_device
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 
@@ -175,7 +175,7 @@ class Program:
 
 cdef object target_of_driver(arch):
     """What a program is compiled to for the driver and the calling thread's current device."""
-    cdef Device device
+    cdef DeviceHandle device
     cdef Context* context
     cdef Compilation probe
     cdef Status status
@@ -183,7 +183,7 @@ cdef object target_of_driver(arch):
     cdef c_bool known = False, is_taken = False
     if arch is not None and not arch.startswith("sm_"):
         return ObjectCodeFormatType.PTX  # a cubin is for one architecture
-    device = Device()
+    device = as_device(None)
     context = device.context_of()
     taken = core.Module.takes_cubins(context[0], known)
     if not known:
@@ -207,7 +207,7 @@ cdef object compiled(program, target, tuple name_expressions, logs):
     cdef bint done
     arch = program._arch
     if arch is None:
-        arch = ("compute_" if target is ObjectCodeFormatType.PTX else "sm_") + Device().arch
+        arch = ("compute_" if target is ObjectCodeFormatType.PTX else "sm_") + as_device(None).arch
     if target is ObjectCodeFormatType.CUBIN and not arch.startswith("sm_"):
         raise ValueError(f"a cubin is for one architecture: option arch must be sm_<CC>, not {arch!r}")
     compilation.source = program._source
@@ -362,7 +362,7 @@ cdef class ObjectCode:
         cdef size_t size = 0
         cdef string log
         cdef Status status
-        cdef Device wanted = as_device(device)
+        cdef DeviceHandle wanted = as_device(device)
         cdef Context* context = wanted.context_of()
         self._require_loadable()
         cdef bytes symbol = self._symbol_mapping.get(name, name).encode()

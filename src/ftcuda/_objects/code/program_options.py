@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ftcuda._objects.device.device import Device
+from ftcuda._objects.support.device_handle import as_device
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType
 
 Text = str | os.PathLike[str]
@@ -292,7 +292,7 @@ class ProgramOptions:
             raise ValueError(f"backend must be 'nvrtc', which is all that ftcuda compiles with, not {backend!r}")
         if target_type is not None:
             ObjectCodeFormatType(as_text("target_type", target_type).lower())
-        arch = f"sm_{Device().arch}" if self.arch is None else word(self.arch)
+        arch = f"sm_{as_device(None).arch}" if self.arch is None else word(self.arch)
         return [os.fsencode(option) for option in (f"-arch={arch}", *self.as_nvrtc())]
 
 

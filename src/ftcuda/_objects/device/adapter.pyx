@@ -4,7 +4,7 @@ from cpython.pycapsule cimport PyCapsule_New
 
 from core.driver.loader cimport find_entry, loaded, loaded_driver
 from core.driver.status cimport error_name, error_text
-from ftcuda._objects.device.device cimport require_driver
+from ftcuda._objects.support.driver cimport require_driver
 from ftcuda.adapter cimport FTCUDA_DRIVER_CAPSULE, ftcuda_driver_v1
 
 from ftcuda._objects.support.installed import installed

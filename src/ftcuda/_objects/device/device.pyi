@@ -1,6 +1,7 @@
 from typing import NamedTuple
 from uuid import UUID
 
+from ftcuda._objects.device.device_features import DeviceFeatures, DeviceProperties
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
 from ftcuda._objects.stream.event import Event
@@ -10,33 +11,6 @@ from ftcuda._objects.support.options import EventOptions, StreamOptions
 class ComputeCapability(NamedTuple):
     major: int
     minor: int
-
-class DriverInfo(NamedTuple):
-    path: str
-    version: str
-    simulated: bool
-
-def driver_info() -> DriverInfo: ...
-
-class DeviceProperties:
-    def __getattr__(self, name: str) -> int: ...
-
-class DeviceFeatures:
-    @property
-    def driver_version(self) -> str: ...
-    @property
-    def driver_model(self) -> str: ...
-    @property
-    def memory_pools(self) -> bool: ...
-    @property
-    def host_pools(self) -> bool: ...
-    @property
-    def managed_pools(self) -> bool: ...
-    @property
-    def tensor_maps(self) -> bool: ...
-    def why(self, name: str) -> str: ...
-    def as_dict(self) -> dict[str, str | bool]: ...
-    def __getattr__(self, name: str) -> bool: ...
 
 class Device:
     def __init__(self, device_id: Device | int | None = None) -> None: ...

@@ -27,7 +27,7 @@ from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.arrays.view cimport StridedMemoryView, is_masked, located, view_or_none
 from ftcuda._objects.launch.kernel_handle cimport KernelHandle, Slot
-from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.stream.stream cimport Stream
 
@@ -300,9 +300,9 @@ cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* b
         argument.device = (<TensorMapDescriptor>value)._device.device_id
         return 0
     elif isinstance(value, StridedMemoryView):
-        view = pack_view(kernel, index, value, value, Device().context_of(), block, &argument.buffer)
+        view = pack_view(kernel, index, value, value, as_device(None).context_of(), block, &argument.buffer)
         if view._device_type == CUDA:
-            argument.device = Device(view.device_id).device_id
+            argument.device = as_device(view.device_id).device_id
     elif not is_array(value) and (handle := handle_of(value)) is not None:
         store_integer(kernel, index, handle, block + kernel._slots[index].offset)
         return 0

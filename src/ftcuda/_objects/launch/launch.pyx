@@ -68,7 +68,8 @@ cdef enum:
 # object that many threads use at once costs more than the rest of a launch.
 ctypedef int (*LaunchBorrowed)(PyObject* stream, PyObject* config, PyObject* kernel, PyObject* const* arguments,
                                Py_ssize_t count) except -1
-ctypedef int (*PackBorrowed)(KernelHandle kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
+ctypedef int (*PackBorrowed)(
+    KernelHandle kernel, Py_ssize_t index, PyObject* argument, char* block, buffers.Buffer** buffer) except -1
 
 
 def launch(stream, config, kernel, *kernel_args):
@@ -93,11 +94,13 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
         (<LaunchBorrowed>launch_in)(arguments[0], arguments[1], arguments[2], arguments + 3, count - 3)
     else:
-        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments + 3, count - 3)
+        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments + 3,
+                  count - 3)
     return None
 
 
-cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, Py_ssize_t count) except -1:
+cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments,
+                   Py_ssize_t count) except -1:
     cdef char small_block[SMALL_BLOCK]
     cdef void* small_parameters[SMALL_COUNT]
     cdef buffers.Buffer* small_buffers[SMALL_COUNT]
@@ -116,8 +119,8 @@ cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyOb
         PyMem_Free(memory)
 
 
-cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, char* block, void** parameters,
-                buffers.Buffer** used) except -1:
+cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, char* block,
+                void** parameters, buffers.Buffer** used) except -1:
     cdef Status status
     cdef Py_ssize_t index
     cdef size_t buffer_count = 0

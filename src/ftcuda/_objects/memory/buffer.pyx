@@ -16,7 +16,7 @@ from core.driver.status cimport Status
 from core.memory.copy cimport Location, Place, locate
 from core.memory.copy cimport copy as copy_places
 from core.sync.ref cimport Ref
-from ftcuda._objects.device.device cimport Device, device_of
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.deallocation cimport Deallocation
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
@@ -138,7 +138,7 @@ cdef class Buffer:
         """
         cdef Ref[core.Buffer] made
         cdef Buffer buffer
-        cdef Device device
+        cdef DeviceHandle device
         cdef void* holder = NULL
         cdef size_t pointer = checked_handle(ptr, "ptr")
         cdef size_t bytes = checked_size(size, "size")
@@ -153,7 +153,7 @@ cdef class Buffer:
             ordinal = device_of_resource(mr)
         elif pointer != 0:
             ordinal = ordinal_of_memory(pointer, location)
-        device = Device() if ordinal < 0 else Device(ordinal)
+        device = as_device(None) if ordinal < 0 else as_device(ordinal)
         if owner is not None:
             holder = <void*>owner
         made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
@@ -428,7 +428,7 @@ cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
     """Asks the driver whose memory an address is; its device's ordinal, -1 for the host's memory, pinned or not."""
     cdef int ordinal = -1
     cdef Status status
-    cdef Context* context = Device().context_of()
+    cdef Context* context = as_device(None).context_of()
     with nogil:
         status = locate(context[0], pointer, location, ordinal)
     if not status.ok():

@@ -1,8 +1,10 @@
 """Device memory and the pinned memory that feeds it."""
 
-from ftcuda._objects.device.device import Device
+from typing import SupportsIndex
+
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource, MemoryResource
+from ftcuda._objects.support.device_handle import as_device
 
 
 class HostDeviceBuffer:
@@ -37,12 +39,12 @@ class HostDeviceBuffer:
         size: int,
         *,
         stream: object = None,
-        device: Device | int | None = None,
+        device: SupportsIndex | None = None,
         device_resource: MemoryResource | None = None,
         host_resource: MemoryResource | None = None,
     ) -> None:
         if device_resource is None:
-            device_resource = Device(device).memory_resource
+            device_resource = as_device(device).memory_resource
         if host_resource is None:
             host_resource = LegacyPinnedMemoryResource()
         self.host_buffer: Buffer = host_resource.allocate(size, stream=stream)

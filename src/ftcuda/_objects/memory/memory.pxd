@@ -1,4 +1,6 @@
 cimport core.memory.memory as core
+from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 
 cdef class MemoryResource:
@@ -9,4 +11,10 @@ cdef class MemoryResource:
     cdef object allocate_for(self, object size, object stream, object reported)
 
 
+cdef class CachingMemoryResource(MemoryResource):
+    cdef readonly MemoryResource upstream
+
+
+cdef MemoryResource uncached(DeviceHandle device)
+cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported)
 cdef object allocate_from(object resource, object size, object stream, object reported)

@@ -12,7 +12,7 @@ from core.device.device cimport Context
 from core.driver.status cimport Status, describe
 from core.memory.memory cimport MemoryKind
 from core.sync.ref cimport Ref
-from ftcuda._objects.device.device cimport Device, as_device, device_of, provide_allocate_on
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
@@ -240,7 +240,7 @@ cdef int not_made(MemoryResource resource) except -1:
     return 0
 
 
-cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t limit, bint default) except -1:
+cdef int make(MemoryResource resource, DeviceHandle device, MemoryKind kind, size_t limit, bint default) except -1:
     """Gives `resource` a pool: the device's default one, or one of its own."""
     cdef Ref[core.MemoryResource] made
     cdef Status status
@@ -258,7 +258,7 @@ cdef int make(MemoryResource resource, Device device, MemoryKind kind, size_t li
     return 0
 
 
-cdef int make_plain(MemoryResource resource, Device device, MemoryKind kind) except -1:
+cdef int make_plain(MemoryResource resource, DeviceHandle device, MemoryKind kind) except -1:
     not_made(resource)
     resource._resource = core.MemoryResource.plain(device.context_of()[0], kind).detach()
     return 0
@@ -316,7 +316,7 @@ cdef class PinnedMemoryResource(MemoryResource):
 
     def __init__(self, options=None):
         options = checked(options, PinnedMemoryResourceOptions)
-        device = Device()
+        device = as_device(None)
         if device.features.host_pools:
             make(self, device, MemoryKind.pinned, options.max_size, False)
         else:
@@ -327,7 +327,7 @@ cdef class LegacyPinnedMemoryResource(MemoryResource):
     """Pinned host memory by ``cuMemHostAlloc``, reachable from every device."""
 
     def __init__(self):
-        make_plain(self, Device(), MemoryKind.pinned)
+        make_plain(self, as_device(None), MemoryKind.pinned)
 
 
 CacheStatistics = namedtuple(
@@ -335,6 +335,11 @@ CacheStatistics = namedtuple(
     module=__name__,
 )
 CacheStatistics.__doc__ = "Bytes and number of what is in use and of what is in store; allocations from the store and not."
+
+
+cdef MemoryResource uncached(DeviceHandle device):
+    """The device's pool, or plain allocations without one."""
+    return DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
 
 
 cdef class CachingMemoryResource(MemoryResource):
@@ -361,15 +366,13 @@ cdef class CachingMemoryResource(MemoryResource):
     Thread safety: atomic.
     """
 
-    cdef readonly MemoryResource upstream
-
     def __init__(self, MemoryResource upstream=None, *, max_cached_size=None):
         cdef Ref[core.MemoryResource] made
         cdef Status status
         cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
         not_made(self)
         if upstream is None:
-            upstream = uncached(Device())
+            upstream = uncached(as_device(None))
         if upstream._resource == NULL:
             raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache")
         cdef core.MemoryResource* source = upstream._resource
@@ -420,45 +423,6 @@ cdef class ManagedMemoryResource(MemoryResource):
             make(self, device, MemoryKind.managed, 0, False)
         else:
             make_plain(self, device, MemoryKind.managed)
-
-
-# The resource of each device, by ordinal. A dict's own steps are atomic, which is all that is asked of them.
-cdef dict RESOURCES = {}
-
-
-def choose_resource(Device device not None, resource):
-    """Makes `resource` the one that `Device.allocate` takes."""
-    if not isinstance(resource, MemoryResource):
-        raise TypeError(f"memory_resource must be a MemoryResource, not {type(resource).__name__}")
-    if not resource.is_device_accessible or resource.device_id not in (-1, device.device_id):
-        raise ValueError(f"{resource} gives no memory that {device} can use")
-    RESOURCES[device.device_id] = resource
-
-
-cdef MemoryResource uncached(Device device):
-    """The device's pool, or plain allocations without one."""
-    return DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
-
-
-cdef object allocate_on(Device device, object size, object stream):
-    """Behind `Device.allocate`."""
-    cdef MemoryResource resource = default_resource(device)
-    if type(resource) is CachingMemoryResource:
-        return allocate(resource, size, stream, resource)
-    return resource.allocate(size, stream=stream)  # which a subclass may have written anew
-
-
-cpdef MemoryResource default_resource(Device device):
-    """The resource that `Device.allocate` takes: what was set, else a cache of the device's own."""
-    cdef int ordinal = device._device.ordinal()
-    cdef MemoryResource found = RESOURCES.get(ordinal)
-    cdef MemoryResource made
-    if found is not None:
-        return found
-    made = CachingMemoryResource(uncached(device))
-    made._resource.keep_forever()  # every thread allocates from it
-    make_immortal(made)
-    return RESOURCES.setdefault(ordinal, made)  # one for all who come at once, and not in place of one that was set
 
 
 # CUmemPool_attribute, cuda.h 13.5.
@@ -544,6 +508,3 @@ def _set_attribute(PoolLease lease not None, int attribute, uint64_t value):
     with nogil:
         status = pool.set_attribute(attribute, value)
     check(status, "set an attribute of", lease._resource)
-
-
-provide_allocate_on(allocate_on)

@@ -1,7 +1,10 @@
 cimport core.stream.event as core
-from ftcuda._objects.device.device cimport Device
+from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 
 cdef class Event:
     cdef core.Event* _event        # constant; destroyed by the last lease after close()
     cdef object __weakref__
+
+    @staticmethod
+    cdef Event create(DeviceHandle device, object options)

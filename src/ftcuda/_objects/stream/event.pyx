@@ -6,7 +6,7 @@ from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
 from libcpp cimport bool
 from core.driver.status cimport Status
-from ftcuda._objects.device.device cimport Device, device_of
+from ftcuda._objects.support.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
@@ -28,7 +28,7 @@ cdef class Event:
                 self._event.release()
 
     @staticmethod
-    def _create(Device device not None, options=None):
+    cdef Event create(DeviceHandle device, object options):
         cdef Ref[core.Event] made
         cdef Status status
         options = checked(options, EventOptions)

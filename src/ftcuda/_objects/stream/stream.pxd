@@ -1,5 +1,6 @@
 cimport core.stream.stream as core
 from core.device.device cimport Context
+from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 
 cdef class Stream:
@@ -10,6 +11,10 @@ cdef class Stream:
     cdef core.Stream* on(self, Context* context) except NULL
     @staticmethod
     cdef Stream adopt(core.Stream* made)
+    @staticmethod
+    cdef Stream create(DeviceHandle device, object obj, object options)
+    @staticmethod
+    cdef Stream default_of(DeviceHandle device, bint per_thread)
 
 
 cdef Stream as_stream(object stream)

@@ -11,7 +11,8 @@ from core.driver.status cimport Status
 from core.stream.deferred_release cimport ForeignReference
 from core.sync.ref cimport Ref, Shared
 from core.sync.limit cimport Limit
-from ftcuda._objects.device.device cimport Device, device_of, require_driver
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise_status, refuse_to_make
@@ -45,7 +46,7 @@ cdef class Stream:
         return stream
 
     @staticmethod
-    def _create(Device device not None, obj=None, options=None):
+    cdef Stream create(DeviceHandle device, object obj, object options):
         cdef Ref[core.Stream] made
         cdef Status status
         cdef int least = 0, greatest = 0, priority = 0
@@ -54,7 +55,7 @@ cdef class Stream:
                 raise ValueError("a stream is wrapped as it is: give obj or options, not both")
             stream = as_stream(obj)
             if (<Stream>stream)._stream == NULL:  # the default stream, of whatever device is asked for: of this one
-                return Stream._default_of(device, (<Stream>stream)._token == core.CU_STREAM_PER_THREAD)
+                return Stream.default_of(device, (<Stream>stream)._token == core.CU_STREAM_PER_THREAD)
             if stream.device != device:
                 raise ValueError(f"cannot wrap {stream}: it belongs to {stream.device}, not {device}")
             return stream
@@ -95,7 +96,7 @@ cdef class Stream:
         return stream
 
     @staticmethod
-    def _default_of(Device device not None, bint per_thread):
+    cdef Stream default_of(DeviceHandle device, bint per_thread):
         cdef Stream token = Stream._default(per_thread)
         cdef core.Stream* found = token.on(device.context_of())
         found.retain()
@@ -108,7 +109,7 @@ cdef class Stream:
         if self._stream != NULL:
             return self._stream
         if context == NULL:
-            context = Device().context_of()
+            context = as_device(None).context_of()
         with nogil:
             status = core.Stream.find_default(context[0], self._token, found)
         check(status, "use", self)
@@ -207,7 +208,7 @@ cdef class Stream:
         cdef Status status
         cdef core.Stream* stream = self.on(NULL)
         if event is None:
-            event = Event._create(device_of(&stream.context()), options)
+            event = Event.create(device_of(&stream.context()), options)
         elif not isinstance(event, Event):
             raise TypeError(f"event must be an Event, not {type(event).__name__}")
         elif options is not None:

@@ -31,8 +31,10 @@ cdef extern from "_core/device/device.hpp" namespace "ftcuda::core" nogil:
         bool has_host_pools()
         bool has_managed_pools()
         bool has_tensor_maps()
-        void* object()
-        bool offer_object(void* object)
+        @staticmethod
+        Device* found(int ordinal)
+
+    enum: DEVICE_LIMIT "ftcuda::core::Device::limit"
 
 
 cdef extern from "_core/device/context.hpp" namespace "ftcuda::core" nogil:

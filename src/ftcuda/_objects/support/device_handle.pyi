@@ -1,0 +1,5 @@
+from typing import SupportsIndex
+
+from ftcuda._objects.device.device import Device
+
+def as_device(device: SupportsIndex | None) -> Device: ...

@@ -1,0 +1,1 @@
+cdef int require_driver() except -1
