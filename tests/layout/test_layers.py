@@ -15,7 +15,7 @@ IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MUL
 # The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
 CORE = ("sync", "device", "stream", "memory", "code", "launch")
 DECLARATIONS = ("driver", *CORE)
-OBJECTS = ("support", "stream", "memory", "arrays", "launch", "code", "device")
+OBJECTS = ("support", "stream", "arrays", "memory", "launch", "code", "device")
 
 
 def sources(folder, *suffixes):
@@ -61,15 +61,22 @@ def uses_in_declarations(path):
 
 
 def uses_in_objects(path):
-    """The files whose classes and functions a module takes when it is compiled."""
-    modules = [first or second for first, second in CIMPORT.findall(path.read_text())]
-    return [ROOT / "src" / f"{name.replace('.', '/')}.pxd" for name in modules if name.startswith("ftcuda._objects.")]
+    """The files that a module needs, to be compiled and to be imported."""
+    texts = [each.read_text() for each in (path, path.with_suffix(".pxd")) if each.exists()]
+    modules = {first or second for text in texts for first, second in CIMPORT.findall(text)}
+    modules |= {first or second for text in texts for _, first, second in IMPORT.findall(text)}
+    used = [ROOT / "src" / name.replace(".", "/") for name in modules if name.startswith("ftcuda._objects.")]
+    files = [
+        name / "__init__.py" if name.is_dir() else name.with_suffix(".py" if name.with_suffix(".py").exists() else ".pyx")
+        for name in used
+    ]
+    return [each for each in files if each != path]
 
 
 LAYERS = {
     "_core": (PACKAGE / "_core", CORE, (".hpp", ".cpp"), uses_in_core),
     "declarations": (PACKAGE / "_objects" / "core", DECLARATIONS, (".pxd",), uses_in_declarations),
-    "_objects": (PACKAGE / "_objects", OBJECTS, (".pyx", ".pxd"), uses_in_objects),
+    "_objects": (PACKAGE / "_objects", OBJECTS, (".pyx", ".py"), uses_in_objects),
 }
 
 
@@ -102,7 +109,7 @@ def test_every_wing_is_known(layer):
     folders = {path.name for path in folder.iterdir() if path.is_dir() and path.name not in ("__pycache__", "core")}
     assert folders == set(wings)
     outside = [path for path in folder.iterdir() if path.suffix in suffixes]
-    assert {path.name for path in outside} <= {"__init__.pxd", "immortal.pyx", "process_bound.pyx"}  # of every kind of object
+    assert {path.name for path in outside} <= {"__init__.py", "__init__.pxd", "immortal.pyx", "process_bound.pyx"}  # of every kind of object
 
 
 @pytest.mark.parametrize("layer", LAYERS)
@@ -145,10 +152,25 @@ def test_objects_reach_the_core_through_its_declarations():
         assert not re.search(r"threading|critical_section|pymutex", text), f"{path} has a lock of its own"
 
 
-def test_no_imports_inside_functions():
+CODE = re.compile(r"^(?:cdef class|class|def|cdef .*\) *(?:except|noexcept|:)).*", re.MULTILINE)
+
+
+def late_imports(text):
+    """The imports in functions, and those after the first of them: whoever needs them is below what it needs."""
+    code = CODE.search(text)
+    return [found[0] for found in IMPORT.finditer(text) if found[1] or (code and found.start() > code.start())]
+
+
+def test_imports_stand_above_all_code():
     for path in sources(PACKAGE / "_objects", ".pyx"):
-        for indent, *_ in IMPORT.findall(path.read_text()):
-            assert not indent, f"{path} imports inside a function"
+        assert late_imports(path.read_text()) == [], path
+
+
+@pytest.mark.parametrize("code", ["def f():\n    pass", "cdef class A:\n    pass", "cdef int f(A a) except -1:\n    return 0"])
+def test_the_lint_of_imports_sees(code):
+    assert late_imports(f"import a\n\n\n{code}\n") == []
+    assert late_imports(f"{code}\n\n\nimport a.b as _b  # noqa: E402\n") == ["import a.b"]
+    assert late_imports(f"{code}\n\n\ndef g():\n    from a import b\n") == ["    from a import"]
 
 
 def test_the_simulated_driver_may_disagree_with_us():

@@ -10,7 +10,7 @@ from ftcuda._objects.memory.accounting import (
 from ftcuda._objects.code.kernel import Kernel, KernelAttributes, KernelOccupancy
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.hooks import Hook
+from ftcuda._objects.support.hooks import Hook
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.memory.memory import (

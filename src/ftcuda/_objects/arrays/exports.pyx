@@ -3,57 +3,28 @@
 import numpy as np
 from libc.stdint cimport uint64_t
 
-cimport core.memory.buffer as buffers
 cimport core.memory.copy as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.memory.copy cimport Place
-from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, pinned_memory
 from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
 )
-from ftcuda._objects.arrays.view cimport StridedMemoryView, buffer_view, located, view_or_none
+from ftcuda._objects.arrays.imports cimport buffer_view, located, view_or_none
+from ftcuda._objects.arrays.lease cimport Lease
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
+from ftcuda._objects.support.deferred_release cimport defer_release
 from ftcuda._objects.support.raising cimport raise_status
 
 from ftcuda._objects.arrays.elements import OPAQUE
-from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError
 
 
-cdef class Export:
-    """What an exported tensor keeps: the view, and a lease on its buffer, whose memory is not freed before."""
-
-    cdef StridedMemoryView _view    # constant; keeps foreign memory
-    cdef buffers.Buffer* _entered   # constant, with a reference; null for foreign memory
-
-    def __cinit__(self, StridedMemoryView view not None):
-        self._view = view
-        if view._buffer is not None:
-            if not view._buffer._buffer.enter():
-                raise ClosedError(f"cannot export {view._buffer}: it is closed")
-            self._entered = view._buffer._buffer
-            self._entered.retain()
-
-    def __dealloc__(self):
-        # The collector may have cleared the view, and the buffer's own object, before: nothing of Python's is needed here.
-        cdef buffers.Handout handout
-        if self._entered != NULL:
-            with nogil:
-                self._entered.leave(handout)
-            release_holder(&self._entered.context(), handout.holder, handout.event, False)
-            self._entered.release_attached()
-
-
-def lease_on(value):
-    """A lease on the buffer behind `value`, a Buffer or a view, whose memory is not freed before it goes."""
-    return Export(value if isinstance(value, StridedMemoryView) else buffer_view(value, (0,), None, 1, None, False))
-
-
-def export_view(StridedMemoryView view not None, stream, max_version, dl_device, copy):
+cdef object export_view(ViewHandle view, object stream, object max_version, object dl_device, object copy):
     """Behind ``__dlpack__``."""
     cdef DLDevice device
     cdef DLDataType dtype
@@ -72,10 +43,11 @@ def export_view(StridedMemoryView view not None, stream, max_version, dl_device,
         order_before(view, stream)
     device.device_type, device.device_id = view.__dlpack_device__()
     dtype.code, dtype.bits, dtype.lanes = view._code, view._bits, 1
-    return export(Export(view), versioned, <void*><size_t>view._pointer, device, dtype, view._shape, view.full_strides(), flags)
+    lease = Lease.on(view._buffer, view)
+    return export(lease, versioned, <void*><size_t>view._pointer, device, dtype, view._shape, view.full_strides(), flags)
 
 
-cdef int order_before(StridedMemoryView view, object stream) except -1:
+cdef int order_before(ViewHandle view, object stream) except -1:
     """Makes the consumer's `stream` (DLPack's meaning of it) wait for the work on the view's memory."""
     cdef Stream consumer
     if view._device_type == CPU:
@@ -93,7 +65,7 @@ cdef int order_before(StridedMemoryView view, object stream) except -1:
     return 0
 
 
-cdef int wait_for_work(StridedMemoryView view, Stream consumer) except -1:
+cdef int wait_for_work(ViewHandle view, Stream consumer) except -1:
     cdef streams.Stream* target
     cdef Status status
     if view._buffer is not None:
@@ -107,20 +79,21 @@ cdef int wait_for_work(StridedMemoryView view, Stream consumer) except -1:
     return 0
 
 
-cdef StridedMemoryView copy_for_export(StridedMemoryView view, object dl_device):
+cdef ViewHandle copy_for_export(ViewHandle view, object dl_device):
     """A copy of the elements where the consumer wants them: beside the original, or in host memory."""
-    cdef Buffer target
+    cdef BufferHandle target
+    cdef Stream stream = LEGACY_DEFAULT_STREAM if view._stream is None else view._stream
+    cdef size_t bytes = view.elements() * view.itemsize_of()
     if dl_device is None or tuple(dl_device) == view.__dlpack_device__():
         resource = None if view._buffer is None else view._buffer.memory_resource
         if resource is None:
             raise BufferError(f"cannot copy {view} for a consumer: its memory came from no resource of ftcuda's")
+        target = resource.allocate(bytes, stream=stream)
     elif tuple(dl_device) in ((CPU, 0), (CUDA_HOST, 0)):
-        resource = LegacyPinnedMemoryResource()
+        target = pinned_memory(bytes, stream.on(NULL))
     else:
         raise BufferError(f"cannot copy {view} to DLPack device {dl_device}; only to the host, which is (1, 0)")
-    stream = LEGACY_DEFAULT_STREAM if view._stream is None else view._stream
-    target = resource.allocate(view.elements() * view.itemsize_of(), stream=stream)
-    cdef StridedMemoryView made = buffer_view(target, view._shape, None, view.itemsize_of(), None, False)
+    cdef ViewHandle made = buffer_view(target, view._shape, None, view.itemsize_of(), None, False)
     made._code, made._bits, made._dtype = view._code, view._bits, view._dtype
     wait_for_work(view, stream)
     copy_views(made, view, stream, True)
@@ -129,14 +102,14 @@ cdef StridedMemoryView copy_for_export(StridedMemoryView view, object dl_device)
     return made
 
 
-def interface_of(StridedMemoryView view not None):
+cdef dict interface_of(ViewHandle view):
     """Behind ``__cuda_array_interface__``."""
     if view._device_type == CPU:
         raise AttributeError(f"{view} is host memory, which has no __cuda_array_interface__")
     dtype = np.dtype(f"V{view.itemsize_of()}") if view._code == OPAQUE and view._dtype is None else view.dtype
     if dtype.kind == "V" and view._code != OPAQUE:
         raise AttributeError(f"the CUDA Array Interface has no name for elements of {dtype}; DLPack has")
-    if view._buffer is not None and view._buffer.is_closed:
+    if view._buffer is not None and view._buffer._buffer.is_closed():
         raise ClosedError(f"cannot export {view._buffer}: it is closed")
     stream = None
     if view._buffer is not None:
@@ -159,9 +132,9 @@ def interface_of(StridedMemoryView view not None):
     return found
 
 
-def end_of_copy(value, Buffer other not None, str name):
+cdef ViewHandle end_of_copy(object value, BufferHandle other, str name):
     """A view of an array that is copied to or from all of the buffer `other`."""
-    cdef StridedMemoryView view = view_or_none(value, None)
+    cdef ViewHandle view = view_or_none(value, None)
     if view is None:
         raise TypeError(f"{name} must be a Buffer, an array or have the buffer protocol, not {type(value).__name__}")
     if not view.is_contiguous():
@@ -173,7 +146,7 @@ def end_of_copy(value, Buffer other not None, str name):
     return located(view)
 
 
-def copy_views(StridedMemoryView target not None, StridedMemoryView source not None, Stream stream not None, blocking):
+cdef int copy_views(ViewHandle target, ViewHandle source, Stream stream, object blocking) except -1:
     """Behind the copies of views and buffers."""
     cdef size_t bytes = source.elements() * source.itemsize_of()
     if target.readonly:
@@ -182,11 +155,10 @@ def copy_views(StridedMemoryView target not None, StridedMemoryView source not N
         raise ValueError(f"cannot copy {source} to {target}: shape and element type must be the same")
     if not target.is_contiguous() or not source.is_contiguous():
         raise ValueError(f"cannot copy {source} to {target}: only contiguous views are copied")
-    copy_bytes(target, source, bytes, stream, blocking)
+    return copy_bytes(target, source, bytes, stream, blocking)
 
 
-def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not None, size_t bytes, Stream stream not None,
-               blocking):
+cdef int copy_bytes(ViewHandle target, ViewHandle source, size_t bytes, Stream stream, object blocking) except -1:
     """Copies between two contiguous views of so many bytes."""
     cdef Place destination = target.place()
     cdef Place origin = source.place()
@@ -196,7 +168,7 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
     cdef bint from_host = source._device_type == CPU
     if to_host and from_host:
         raise ValueError(f"cannot copy {source} to {target}: both are host memory, which numpy copies")
-    cdef StridedMemoryView ours = target if target._buffer is not None else source
+    cdef ViewHandle ours = target if target._buffer is not None else source
     cdef Context* context = NULL
     if ours._buffer is not None:
         context = &ours._buffer._buffer.context()
@@ -216,9 +188,10 @@ def copy_bytes(StridedMemoryView target not None, StridedMemoryView source not N
         defer_release(submitted, foreign)
     if blocking or (blocking is None and from_host):
         stream.sync()
+    return 0
 
 
-cdef bint is_foreign(StridedMemoryView view):
+cdef bint is_foreign(ViewHandle view):
     """Whether the memory is another library's, and used by the device."""
     if view._buffer is not None:
         return view._buffer._buffer.holder() != NULL

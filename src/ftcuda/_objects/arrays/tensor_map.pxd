@@ -1,5 +1,5 @@
 cimport core.launch.tensor_map as core
-from ftcuda._objects.arrays.view cimport StridedMemoryView
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 
 
 cdef class TensorMapDescriptor:
@@ -12,7 +12,7 @@ cdef class TensorMapDescriptor:
     @staticmethod
     cdef TensorMapDescriptor adopt(core.TensorMap* made, object device, unsigned alignment)
 
-    cdef StridedMemoryView read(self, char* bytes)
+    cdef ViewHandle read(self, char* bytes)
 
 
 cdef enum:

@@ -10,7 +10,8 @@ from core.driver.status cimport Status
 from core.stream.deferred_release cimport ForeignReference
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
-from ftcuda._objects.arrays.view cimport StridedMemoryView, located, view_of_argument
+from ftcuda._objects.arrays.imports cimport located, view_of_argument
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
@@ -64,14 +65,14 @@ cdef class TensorMapDescriptor:
         descriptor._alignment = alignment
         return descriptor
 
-    cdef StridedMemoryView read(self, char* bytes):
+    cdef ViewHandle read(self, char* bytes):
         """Stores the map of this moment in `bytes`, unless that is null. Returns its tensor, for the caller to keep."""
         cdef Ref[core.TensorMapState] state
         with nogil:
             state = self._map.take()
             if bytes != NULL:
                 memcpy(bytes, state.get().bytes(), MAP_BYTES)
-        view = <StridedMemoryView>state.get().tensor()
+        view = <ViewHandle>state.get().tensor()
         with nogil:
             state = Ref[core.TensorMapState]()
         release_done()  # the tensor of another moment, if nobody else had that
@@ -149,8 +150,8 @@ cdef class TensorMapDescriptor:
         ValueError
             The tensor differs in more than its address; the map is unchanged.
         """
-        cdef StridedMemoryView view = reachable(tensor, self._device)
-        cdef StridedMemoryView present = self.read(NULL)
+        cdef ViewHandle view = reachable(tensor, self._device)
+        cdef ViewHandle present = self.read(NULL)
         cdef Status status
         cdef Context* context = (<DeviceHandle>self._device).context_of()
         cdef core.MappedMemory memory
@@ -178,7 +179,7 @@ cdef class TensorMapDescriptor:
         return self is other or bytes(self) == bytes(other)
 
     def __hash__(self):
-        cdef StridedMemoryView view = self.read(NULL)
+        cdef ViewHandle view = self.read(NULL)
         return hash((TensorMapDescriptor, view._shape, view._bits))  # which every address has in common
 
     def __repr__(self):
@@ -188,7 +189,7 @@ cdef class TensorMapDescriptor:
 refuse_to_make(TensorMapDescriptor)
 
 
-cdef int hold(core.MappedMemory& memory, StridedMemoryView view) except -1:
+cdef int hold(core.MappedMemory& memory, ViewHandle view) except -1:
     """Makes `view` the memory of a map."""
     memory.tensor = Ref[ForeignReference].adopt(new ForeignReference(<void*>view))
     Py_INCREF(view)  # the core's; release_done() takes it over
@@ -196,9 +197,9 @@ cdef int hold(core.MappedMemory& memory, StridedMemoryView view) except -1:
     return 0
 
 
-cdef StridedMemoryView reachable(object tensor, object device):
+cdef ViewHandle reachable(object tensor, object device):
     """A view of memory that kernels on `device` reach."""
-    cdef StridedMemoryView view = view_of_argument(tensor, None)
+    cdef ViewHandle view = view_of_argument(tensor, None)
     if view is None:
         raise TypeError(f"a tensor must be a StridedMemoryView or an array of a device, not {type(tensor).__name__}")
     view = located(view)
@@ -209,7 +210,7 @@ cdef StridedMemoryView reachable(object tensor, object device):
     return view
 
 
-cdef DeviceHandle device_for(StridedMemoryView view):
+cdef DeviceHandle device_for(ViewHandle view):
     """The device of a tensor that can have a map."""
     cdef DeviceHandle device = as_device(view.device_id) if view._device_type == CUDA else as_device(None)
     if not device.features.tensor_maps:
@@ -221,7 +222,7 @@ cdef DeviceHandle device_for(StridedMemoryView view):
     return device
 
 
-cdef core.Tensor describe(StridedMemoryView view, object options, object kind, tuple ranks) except *:
+cdef core.Tensor describe(ViewHandle view, object options, object kind, tuple ranks) except *:
     """The checked tensor, innermost dimension first."""
     cdef core.Tensor tensor
     check_enums(options)
@@ -248,7 +249,7 @@ cdef core.Tensor describe(StridedMemoryView view, object options, object kind, t
 
 def tiled(given, options):
     """Behind `StridedMemoryView.as_tensor_map`."""
-    cdef StridedMemoryView view = reachable(given, None)
+    cdef ViewHandle view = reachable(given, None)
     cdef DeviceHandle device = device_for(view)
     kind = type_of(options.data_type, (view._code, view._bits))
     cdef core.Tensor tensor = describe(view, options, kind, (1, 2, 3, 4, 5))
@@ -272,7 +273,7 @@ def tiled(given, options):
 
 
 cdef TensorMapDescriptor im2col(object given, object lower, object upper, object channels, object pixels, object options):
-    cdef StridedMemoryView view = reachable(given, None)
+    cdef ViewHandle view = reachable(given, None)
     cdef DeviceHandle device = device_for(view)
     kind = type_of(options.data_type, (view._code, view._bits))
     cdef core.Tensor tensor = describe(view, options, kind, (3, 4, 5))

@@ -25,7 +25,9 @@ from core.launch.tensor_map cimport TensorMap
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
-from ftcuda._objects.arrays.view cimport StridedMemoryView, is_masked, located, view_or_none
+from ftcuda._objects.arrays.imports cimport is_masked, located, view_or_none
+from ftcuda._objects.arrays.view cimport StridedMemoryView
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.launch.kernel_handle cimport KernelHandle, Slot
 from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.memory.buffer cimport Buffer
@@ -76,7 +78,7 @@ cdef list closable(tuple values):
         if isinstance(value, TensorMapDescriptor):
             value = (<TensorMapDescriptor>value).read(unread)
         if isinstance(value, StridedMemoryView):
-            value = (<StridedMemoryView>value)._buffer
+            value = (<ViewHandle>value)._buffer
         if isinstance(value, Buffer):
             found.append((f"argument {index}", value))
     return found
@@ -224,10 +226,10 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
     return 0
 
 
-cdef StridedMemoryView pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
-                                       buffers.Buffer** buffer):
+cdef ViewHandle pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
+                                buffers.Buffer** buffer):
     """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one meanwhile."""
-    cdef StridedMemoryView view
+    cdef ViewHandle view
     cdef Slot slot = kernel._slots[index]
     if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
         raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
@@ -236,8 +238,8 @@ cdef StridedMemoryView pack_tensor_map(KernelHandle kernel, Py_ssize_t index, Te
     return view
 
 
-cdef StridedMemoryView pack_view(KernelHandle kernel, Py_ssize_t index, StridedMemoryView view, object value, Context* context,
-                                 char* block, buffers.Buffer** buffer):
+cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view, object value, Context* context,
+                          char* block, buffers.Buffer** buffer):
     """Packs the address of `value`'s memory, if it is not the host's alone. Returns the view with what memory it is."""
     cdef Slot slot = kernel._slots[index]
     if slot.size != 8 or slot.kind == ParameterKind.float64:
@@ -256,10 +258,10 @@ cdef StridedMemoryView pack_view(KernelHandle kernel, Py_ssize_t index, StridedM
     return view
 
 
-cdef StridedMemoryView pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
-                                  buffers.Buffer** buffer):
+cdef ViewHandle pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
+                           buffers.Buffer** buffer):
     """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
-    cdef StridedMemoryView view
+    cdef ViewHandle view
     cdef Context* context = &stream.on(NULL).context()
     cdef int owner = context.device().ordinal()
     if type(value) is TensorMapDescriptor:
@@ -288,7 +290,7 @@ cdef bint is_array(object value):
 
 cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1:
     """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
-    cdef StridedMemoryView view
+    cdef ViewHandle view
     if not pack(kernel, index, value, block, &argument.buffer):
         argument.foreign = argument.buffer != NULL and argument.buffer.holder() != NULL
         return 0

@@ -1,33 +1,11 @@
-from libc.stdint cimport uint64_t
-from libcpp.atomic cimport atomic
-
 cimport core.memory.buffer as core
-cimport core.stream.stream as streams
-from core.memory.copy cimport Location
-
-# Whose memory it is: who says.
-cdef enum Where:
-    as_resource    # its resource does
-    on_host        # the driver did, as of all that follow: memory that it does not know
-    on_device
-    pinned
-    managed
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 
 
-cdef class Buffer:
-    cdef core.Buffer* _buffer             # constant; freed by the last lease after close()
-    cdef object _memory_resource          # constant
-    cdef atomic[bint] _shows_holder       # the collector sees the holder; changed only attached, where it cannot run
-    cdef Where _where                     # constant
-    cdef int _ordinal                     # constant; of the device whose memory it is, -1 for the host's
-    cdef Py_ssize_t _shape                # constant; what exported views point to
-    cdef object __weakref__
-
+cdef class Buffer(BufferHandle):
     @staticmethod
-    cdef Buffer adopt(core.Buffer* made, object memory_resource)
-    cdef int end(self, streams.Stream* stream, object named, bint collected) except -1
+    cdef Buffer made_of(core.Buffer* made, object memory_resource)
 
 
-cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2
 cdef size_t checked_size(object value, str name) except? <size_t>-1
 cdef Buffer checked_buffer(object resource, object allocated, object size)

@@ -1,44 +1,39 @@
 """Buffers."""
 
-cimport cython
 import numpy as np
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
 from cpython.long cimport PyLong_CheckExact
 from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 cimport core.memory.buffer as core
 cimport core.stream.stream as streams
-from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.memory.copy cimport Location, Place, locate
+from core.memory.copy cimport Location, Place
 from core.memory.copy cimport copy as copy_places
 from core.sync.ref cimport Ref
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, ordinal_of_memory
+from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
+from ftcuda._objects.arrays.imports cimport buffer_view
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.memory.deallocation cimport Deallocation
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
+from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
-from ftcuda._objects.memory.hooks import ALLOCATED, FREED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import checked_handle
+from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda.errors import ClosedError
 
 cdef extern from "Python.h":
     long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     void Py_XINCREF(PyObject* object)
-    Py_ssize_t Py_REFCNT(object)
-    int Py_IsFinalizing()
-    ctypedef int (*visitproc)(PyObject* object, void* extra) noexcept
-    ctypedef int (*traverseproc)(PyObject* self, visitproc visit, void* extra) noexcept
-    ctypedef struct PyTypeObject:
-        traverseproc tp_traverse
 
 cdef dict on_allocate = ALLOCATED
-cdef dict on_free = FREED
 
 cdef const char* BYTES_FORMAT_TEXT = b"B"
 cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
@@ -58,8 +53,7 @@ cdef size_t checked_size(object value, str name) except? <size_t>-1:
     return number
 
 
-@cython.no_gc_clear  # hooks are told of the resource when the memory goes
-cdef class Buffer:
+cdef class Buffer(BufferHandle):
     """A range of device, pinned host or managed memory. Made by a memory resource or :meth:`Device.allocate`.
 
     Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, which is freed after
@@ -68,45 +62,11 @@ cdef class Buffer:
 
     _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
 
-    def __del__(self):
-        # Foreign memory goes before the garbage collector clears anything, so that its resource or owner is whole. Views of it
-        # may be left, and work that another finalizer of the same collection submitted: for them the core keeps what holds the
-        # memory, where the collector does not see it from now on. Memory of our own resources waits for __dealloc__(), because
-        # foreign memory may lie in it.
-        if self._buffer != NULL and self._buffer.holder() != NULL:
-            self.end(NULL, None, True)
-
-    def __dealloc__(self):
-        if self._buffer != NULL:
-            self.end(NULL, None, True)
-            self._buffer.release_attached()  # of a closed buffer nothing is left but memory
-
     @staticmethod
-    cdef Buffer adopt(core.Buffer* made, object memory_resource):
+    cdef Buffer made_of(core.Buffer* made, object memory_resource):
         cdef Buffer buffer = Buffer.__new__(Buffer)
-        buffer._buffer = made
-        buffer._memory_resource = memory_resource
-        buffer._shows_holder.store(True)
-        buffer._where = Where.as_resource
-        buffer._shape = made.size()
+        buffer.adopt(made, memory_resource)
         return buffer
-
-    cdef int end(self, streams.Stream* stream, object named, bint collected) except -1:
-        """Closes, and lets go of what held the memory. `collected`: by a finalizer."""
-        cdef core.Handout handout
-        cdef Status status
-        cdef Context* context = &self._buffer.context()
-        # Work keeps buffers of foreign memory: one to which only the finalizer's caller refers has none.
-        cdef bint idle = collected and self._buffer.holder() != NULL and Py_REFCNT(self) == 1
-        self._shows_holder.store(False)  # before anybody can take it out of the core
-        with nogil:
-            status = self._buffer.close(stream, idle, handout)
-        if not status.ok():
-            raise_status(status, "close", self, () if named is None else (("the stream", named),))
-        # Not at the end of the process, when nothing of Python's may be left.
-        if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
-            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, named)
-        return release_holder(context, handout.holder, handout.event, self._memory_resource is None and not collected)
 
     @staticmethod
     def from_handle(ptr, size, mr=None, owner=None, *, stream=None):
@@ -158,7 +118,7 @@ cdef class Buffer:
             holder = <void*>owner
         made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
         Py_XINCREF(<PyObject*>holder)  # the core's, until it hands it out
-        buffer = Buffer.adopt(made.detach(), mr)
+        buffer = Buffer.made_of(made.detach(), mr)
         if mr is None:
             buffer._where = WHERE_OF[<int>location] if pointer != 0 else Where.on_device
             buffer._ordinal = device.device_id if buffer._where in (Where.on_device, Where.managed) else -1
@@ -201,24 +161,22 @@ cdef class Buffer:
     @property
     def device_id(self):
         """Ordinal of the device; -1 for host memory. Thread safety: atomic."""
-        return self._memory_resource.device_id if self._where == Where.as_resource else self._ordinal
+        return self.where()
 
     @property
     def is_device_accessible(self):
         """Whether kernels may touch the memory. Thread safety: atomic."""
-        return self._memory_resource.is_device_accessible if self._where == Where.as_resource else self._where != Where.on_host
+        return self.is_reached_by_devices()
 
     @property
     def is_host_accessible(self):
         """Whether the host may touch the memory. Thread safety: atomic."""
-        return self._memory_resource.is_host_accessible if self._where == Where.as_resource else self._where != Where.on_device
+        return self.is_reached_by_host()
 
     @property
     def is_managed(self):
         """Whether the memory migrates between host and device. Thread safety: atomic."""
-        if self._where == Where.as_resource:
-            return bool(getattr(self._memory_resource, "is_managed", False))
-        return self._where == Where.managed
+        return self.migrates()
 
     @property
     def is_closed(self):
@@ -286,7 +244,7 @@ cdef class Buffer:
         if isinstance(dst, Buffer):
             copy(dst, self, stream)
         else:
-            _exports.copy_bytes(_exports.end_of_copy(dst, self, "dst"), byte_view(self), self.size, as_stream(stream), False)
+            copy_bytes(end_of_copy(dst, self, "dst"), byte_view(self), self.size, as_stream(stream), False)
         return dst
 
     def copy_from(self, src, *, stream):
@@ -304,7 +262,7 @@ cdef class Buffer:
         if isinstance(src, Buffer):
             copy(self, src, stream)
         else:
-            _exports.copy_bytes(byte_view(self), _exports.end_of_copy(src, self, "src"), self.size, as_stream(stream), False)
+            copy_bytes(byte_view(self), end_of_copy(src, self, "src"), self.size, as_stream(stream), False)
 
     def __dlpack_device__(self):
         """Type and id of the device, for DLPack consumers. Thread safety: atomic."""
@@ -405,15 +363,7 @@ cdef class Buffer:
     def __hash__(self):
         return hash((Buffer, self._buffer.pointer(), self._buffer.size()))
 
-    def __repr__(self):
-        state = ", closed" if self._buffer.is_closed() else ""
-        return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
-
-
 refuse_to_make(Buffer)
-
-
-cdef Where[4] WHERE_OF = [Where.on_host, Where.on_device, Where.pinned, Where.managed]  # by Location
 
 
 cdef int device_of_resource(object resource) except -2:
@@ -422,32 +372,6 @@ cdef int device_of_resource(object resource) except -2:
         return resource.device_id
     except (AttributeError, NotImplementedError):
         return -1
-
-
-cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
-    """Asks the driver whose memory an address is; its device's ordinal, -1 for the host's memory, pinned or not."""
-    cdef int ordinal = -1
-    cdef Status status
-    cdef Context* context = as_device(None).context_of()
-    with nogil:
-        status = locate(context[0], pointer, location, ordinal)
-    if not status.ok():
-        raise_status(status, "find the memory at", f"{pointer:#x}")
-    return -1 if location in (Location.unknown, Location.pinned) else ordinal
-
-
-cdef int visit_all(PyObject* self, visitproc visit, void* extra) noexcept:
-    """The collector's view of a buffer: with what holds its memory, until that may be taken out of the core."""
-    cdef int stop = visit_fields(self, visit, extra)
-    cdef core.Buffer* buffer = (<Buffer>self)._buffer
-    if stop == 0 and buffer != NULL and (<Buffer>self)._shows_holder.load() and buffer.holder() != NULL:
-        stop = visit(<PyObject*>(<Buffer>self)._buffer.holder(), extra)
-    return stop
-
-
-cdef PyTypeObject* buffer_type = <PyTypeObject*>Buffer
-cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
-buffer_type.tp_traverse = visit_all
 
 
 cdef Buffer checked_buffer(object resource, object allocated, object size):
@@ -487,11 +411,6 @@ cdef int keep_foreign(streams.Stream* stream, Buffer buffer) except -1:
     return 0
 
 
-def byte_view(Buffer buffer not None):
+cdef ViewHandle byte_view(Buffer buffer):
     """The buffer as an array of int8, which is what cuda.core exports it as."""
-    return _view.StridedMemoryView.from_buffer(buffer, (buffer.size,), dtype="i1")
-
-
-# At the end: views need buffers, which need views only when they are exported or copied to arrays.
-import ftcuda._objects.arrays.exports as _exports  # noqa: E402
-import ftcuda._objects.arrays.view as _view  # noqa: E402
+    return buffer_view(buffer, (buffer.size,), None, None, "i1", False)

@@ -17,7 +17,7 @@ from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
 
-from ftcuda._objects.memory.hooks import ALLOCATED, announce
+from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.options import (
     DeviceMemoryResourceOptions,
@@ -206,7 +206,7 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     if not status.ok():
         involved = () if stream is None else (("the stream", allocating_stream),)
         raise_status(status, "allocate", f"{wanted} bytes from {resource}", (*involved, ("the memory resource", resource)))
-    cdef Buffer buffer = Buffer.adopt(made.detach(), reported)
+    cdef Buffer buffer = Buffer.made_of(made.detach(), reported)
     if on_allocate:
         announce(on_allocate, buffer.handle, wanted, reported, stream)
     return buffer

@@ -1,0 +1,139 @@
+"""What all arrays need of a buffer: its memory, who frees it, and whose it is."""
+
+cimport cython
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+
+cimport core.memory.buffer as core
+cimport core.memory.memory as resources
+cimport core.stream.stream as streams
+from core.device.device cimport Context
+from core.driver.status cimport Status
+from core.memory.copy cimport Location, locate
+from core.memory.memory cimport MemoryKind
+from core.sync.ref cimport Ref
+from ftcuda._objects.support.deferred_release cimport release_holder
+from ftcuda._objects.support.device_handle cimport as_device
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_make_base
+
+from ftcuda._objects.support.hooks import FREED, announce
+
+cdef extern from "Python.h":
+    Py_ssize_t Py_REFCNT(object)
+    int Py_IsFinalizing()
+    ctypedef int (*visitproc)(PyObject* object, void* extra) noexcept
+    ctypedef int (*traverseproc)(PyObject* self, visitproc visit, void* extra) noexcept
+    ctypedef struct PyTypeObject:
+        traverseproc tp_traverse
+
+cdef dict on_free = FREED
+
+
+@cython.no_gc_clear  # hooks are told of the resource when the memory goes
+cdef class BufferHandle:
+    """Below `Buffer`, which can be exported, and so stands above arrays."""
+
+    _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
+
+    def __del__(self):
+        # Foreign memory goes before the garbage collector clears anything, so that its resource or owner is whole. Views of it
+        # may be left, and work that another finalizer of the same collection submitted: for them the core keeps what holds the
+        # memory, where the collector does not see it from now on. Memory of our own resources waits for __dealloc__(), because
+        # foreign memory may lie in it.
+        if self._buffer != NULL and self._buffer.holder() != NULL:
+            self.end(NULL, None, True)
+
+    def __dealloc__(self):
+        if self._buffer != NULL:
+            self.end(NULL, None, True)
+            self._buffer.release_attached()  # of a closed buffer nothing is left but memory
+
+    cdef int adopt(self, core.Buffer* made, object memory_resource) except -1:
+        self._buffer = made
+        self._memory_resource = memory_resource
+        self._shows_holder.store(True)
+        self._where = Where.as_resource
+        self._shape = made.size()
+        return 0
+
+    cdef int end(self, streams.Stream* stream, object named, bint collected) except -1:
+        """Closes, and lets go of what held the memory. `collected`: by a finalizer."""
+        cdef core.Handout handout
+        cdef Status status
+        cdef Context* context = &self._buffer.context()
+        # Work keeps buffers of foreign memory: one to which only the finalizer's caller refers has none.
+        cdef bint idle = collected and self._buffer.holder() != NULL and Py_REFCNT(self) == 1
+        self._shows_holder.store(False)  # before anybody can take it out of the core
+        with nogil:
+            status = self._buffer.close(stream, idle, handout)
+        if not status.ok():
+            raise_status(status, "close", self, () if named is None else (("the stream", named),))
+        # Not at the end of the process, when nothing of Python's may be left.
+        if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
+            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, named)
+        return release_holder(context, handout.holder, handout.event, self._memory_resource is None and not collected)
+
+    cdef object where(self):
+        """The ordinal of the device, -1 for the host's memory."""
+        return self._memory_resource.device_id if self._where == Where.as_resource else self._ordinal
+
+    cdef object is_reached_by_devices(self):
+        return self._memory_resource.is_device_accessible if self._where == Where.as_resource else self._where != Where.on_host
+
+    cdef object is_reached_by_host(self):
+        return self._memory_resource.is_host_accessible if self._where == Where.as_resource else self._where != Where.on_device
+
+    cdef bint migrates(self) except -1:
+        if self._where == Where.as_resource:
+            return bool(getattr(self._memory_resource, "is_managed", False))
+        return self._where == Where.managed
+
+    def __repr__(self):
+        state = ", closed" if self._buffer.is_closed() else ""
+        return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
+
+
+cdef int visit_all(PyObject* self, visitproc visit, void* extra) noexcept:
+    """The collector's view of a buffer: with what holds its memory, until that may be taken out of the core."""
+    cdef int stop = visit_fields(self, visit, extra)
+    cdef core.Buffer* buffer = (<BufferHandle>self)._buffer
+    if stop == 0 and buffer != NULL and (<BufferHandle>self)._shows_holder.load() and buffer.holder() != NULL:
+        stop = visit(<PyObject*>(<BufferHandle>self)._buffer.holder(), extra)
+    return stop
+
+
+cdef PyTypeObject* buffer_type = <PyTypeObject*>BufferHandle
+cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
+buffer_type.tp_traverse = visit_all
+
+refuse_to_make_base(BufferHandle)
+
+
+WHERE_OF[:] = [Where.on_host, Where.on_device, Where.pinned, Where.managed]
+
+
+cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
+    """Asks the driver whose memory an address is; its device's ordinal, -1 for the host's memory, pinned or not."""
+    cdef int ordinal = -1
+    cdef Status status
+    cdef Context* context = as_device(None).context_of()
+    with nogil:
+        status = locate(context[0], pointer, location, ordinal)
+    if not status.ok():
+        raise_status(status, "find the memory at", f"{pointer:#x}")
+    return -1 if location in (Location.unknown, Location.pinned) else ordinal
+
+
+cdef BufferHandle pinned_memory(size_t size, streams.Stream* stream):
+    """Memory for a copy that a consumer asked for."""
+    cdef Ref[resources.MemoryResource] source = resources.MemoryResource.plain(stream.context(), MemoryKind.pinned)
+    cdef Ref[core.Buffer] made
+    cdef Status status
+    with nogil:
+        status = core.Buffer.allocate(source.get()[0], size, stream, made)
+    if not status.ok():
+        raise_status(status, "allocate", f"{size} bytes of pinned memory")
+    cdef BufferHandle memory = BufferHandle.__new__(BufferHandle)
+    memory.adopt(made.detach(), None)
+    memory._where, memory._ordinal = Where.pinned, -1
+    return memory
