@@ -23,12 +23,20 @@ cdef class BufferHandle:
     cdef Py_ssize_t _shape                # constant; what exported views point to
     cdef object __weakref__
 
-    cdef int adopt(self, core.Buffer* made, object memory_resource) except -1
     cdef int end(self, streams.Stream* stream, object named, bint collected) except -1
     cdef object where(self)
     cdef object is_reached_by_devices(self)
     cdef object is_reached_by_host(self)
     cdef bint migrates(self) except -1
+
+
+cdef inline void adopt(BufferHandle buffer, core.Buffer* made, object memory_resource) noexcept:
+    """Fills an object that nobody else has yet."""
+    buffer._buffer = made
+    buffer._memory_resource = memory_resource
+    buffer._shows_holder.store(True)
+    buffer._where = Where.as_resource
+    buffer._shape = made.size()
 
 
 cdef Where[4] WHERE_OF                    # constant; by Location

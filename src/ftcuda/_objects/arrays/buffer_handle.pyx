@@ -48,14 +48,6 @@ cdef class BufferHandle:
             self.end(NULL, None, True)
             self._buffer.release_attached()  # of a closed buffer nothing is left but memory
 
-    cdef int adopt(self, core.Buffer* made, object memory_resource) except -1:
-        self._buffer = made
-        self._memory_resource = memory_resource
-        self._shows_holder.store(True)
-        self._where = Where.as_resource
-        self._shape = made.size()
-        return 0
-
     cdef int end(self, streams.Stream* stream, object named, bint collected) except -1:
         """Closes, and lets go of what held the memory. `collected`: by a finalizer."""
         cdef core.Handout handout
@@ -134,6 +126,6 @@ cdef BufferHandle pinned_memory(size_t size, streams.Stream* stream):
     if not status.ok():
         raise_status(status, "allocate", f"{size} bytes of pinned memory")
     cdef BufferHandle memory = BufferHandle.__new__(BufferHandle)
-    memory.adopt(made.detach(), None)
+    adopt(memory, made.detach(), None)
     memory._where, memory._ordinal = Where.pinned, -1
     return memory

@@ -14,7 +14,7 @@ from core.driver.status cimport Status
 from core.memory.copy cimport Location, Place
 from core.memory.copy cimport copy as copy_places
 from core.sync.ref cimport Ref
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, ordinal_of_memory
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
 from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
@@ -65,7 +65,7 @@ cdef class Buffer(BufferHandle):
     @staticmethod
     cdef Buffer made_of(core.Buffer* made, object memory_resource):
         cdef Buffer buffer = Buffer.__new__(Buffer)
-        buffer.adopt(made, memory_resource)
+        adopt(buffer, made, memory_resource)
         return buffer
 
     @staticmethod
