@@ -66,9 +66,8 @@ def test_a_resource_in_python(device, stream, saxpy):
     assert resource.freed == [(64, stream)] * 2 and not resource.live
 
 
-@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
-def test_memory_is_given_back_after_the_work(device, stream, held_clock):
-    resource = PinnedAllocator()
+def close_while_used(resource, device, stream, held_clock):
+    """The memory is given back once, when the work with it is done."""
     target = resource.allocate(64)
     with held_clock():
         target.fill(7, stream=stream)
@@ -76,6 +75,12 @@ def test_memory_is_given_back_after_the_work(device, stream, held_clock):
         assert resource.freed == []
     device.sync()
     assert [size for size, _ in resource.freed] == [64]
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_memory_is_given_back_after_the_work(device, stream, held_clock):
+    resource = PinnedAllocator()
+    close_while_used(resource, device, stream, held_clock)
 
 
 @pytest.mark.thread_unsafe(reason="replaces sys.unraisablehook")
@@ -96,13 +101,8 @@ def test_a_resource_that_cannot_say_how_it_frees(device, stream, held_clock, unr
             raise ZeroDivisionError("the answer is unwell")
 
     resource = Unwell()
-    target = resource.allocate(64)
-    with held_clock():
-        target.fill(7, stream=stream)
-        target.close()
-        assert resource.freed == []
-    device.sync()
-    assert [size for size, _ in resource.freed] == [64] and unraisable == ["the answer is unwell"]
+    close_while_used(resource, device, stream, held_clock)
+    assert unraisable == ["the answer is unwell"]
 
 
 @pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")

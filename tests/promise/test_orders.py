@@ -135,8 +135,7 @@ def test_a_query_amid_a_record_is_not_remembered(stream):
         def query(finish):
             done = event.is_done  # of the record before this one
             before.release()
-            while not after.waiting:
-                pass
+            after.wait()
             try:
                 assert done and not event.is_done
             finally:

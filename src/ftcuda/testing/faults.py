@@ -4,6 +4,7 @@ The functions raise at once, where they are called, what could never apply: Valu
 not have or that cannot fail, for a count below 1, and for a code that is no failure.
 """
 
+import time
 from contextlib import AbstractContextManager, contextmanager
 from operator import index
 
@@ -35,6 +36,25 @@ class Fault:
     def waiting(self) -> int:
         """Threads that wait in a held call."""
         return simulation.fault_waiting(self._number)
+
+    def wait(self, timeout: float = 60.0) -> None:
+        """Returns when a thread waits in a held call.
+
+        Parameters
+        ----------
+        timeout : float
+            Seconds.
+
+        Raises
+        ------
+        TimeoutError
+            None does.
+        """
+        end = time.monotonic() + timeout
+        while not self.waiting:
+            if time.monotonic() > end:
+                raise TimeoutError(f"no call was held for {timeout} seconds")
+            time.sleep(0.001)
 
     def release(self) -> None:
         """Lets waiting calls go and removes the fault."""

@@ -5,6 +5,8 @@
 #include "../device/mailbox.hpp"
 #include "../device/process.hpp"
 
+#include <cstring>
+
 namespace ftcuda::core {
 
 using driver::cu;
@@ -37,12 +39,11 @@ Module::~Module() {
     }
 }
 
-Status Module::load_image(Context& context, CUmodule& cu_module, std::string& log) {
-    std::string buffer(log_capacity, '\0');
+Status Module::load_image(Context& context, CUmodule& cu_module, std::string& log) noexcept {
     int options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
-    void* values[] = {buffer.data(), reinterpret_cast<void*>(log_capacity)};
+    void* values[] = {log.data(), reinterpret_cast<void*>(log.size())};
     const Status status = context.observe(cu.cuModuleLoadDataEx(&cu_module, image_.c_str(), 2, options, values));
-    if (!status.ok()) log = buffer.c_str();
+    log.resize(status.ok() ? 0 : std::strlen(log.c_str()));
     return status;
 }
 
@@ -56,6 +57,7 @@ Status Module::load(Context& context, CUmodule& cu_module, std::string& log) {
             cu_module = slot.cu_module;
             return {};
         }
+        log.assign(log_capacity, '\0');  // here, because nothing may be thrown while others wait for this thread
         slot.progress = Progress::loading;
     }
     const Status status = load_image(context, cu_module, log);

@@ -43,7 +43,7 @@ private:
     ~Module() override;
 
     Status load(Context& context, abi::CUmodule& cu_module, std::string& log) EXCLUDES(mutex_);
-    Status load_image(Context& context, abi::CUmodule& cu_module, std::string& log);
+    Status load_image(Context& context, abi::CUmodule& cu_module, std::string& log) noexcept;
 
     // Constant after construction.
     const std::string image_;
