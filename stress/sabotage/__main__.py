@@ -135,11 +135,14 @@ class Workshop:
 
 
 def copy_changed(source: Path, target: Path) -> None:
-    """Copies a file or folder; files that are the same keep their times, and so are not built again."""
+    """Makes `target` the same. Files that are the same already keep their times, and so are not built again."""
     if source.is_dir():
-        for path in source.iterdir():
-            if path.name != "__pycache__":
-                copy_changed(path, target / path.name)
+        names = {path.name for path in source.iterdir()} - {"__pycache__"}
+        for old in target.iterdir() if target.exists() else ():
+            if old.name not in names:
+                shutil.rmtree(old) if old.is_dir() else old.unlink()
+        for name in names:
+            copy_changed(source / name, target / name)
     elif not target.exists() or target.read_bytes() != source.read_bytes():
         target.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(source, target)

@@ -254,6 +254,16 @@ def test_what_is_collected_is_given_back_though_its_stream_is_busy(device, strea
     other.close()
 
 
+def test_the_collector_sees_an_owner_until_the_buffer_is_closed(pinned):
+    """Sabotage: it still counts a reference to the owner, or to what is in its place by now, when the buffer has none."""
+    memory, _ = pinned(np.zeros(64, np.uint8))
+    owner = SimpleNamespace()
+    buffer = Buffer.from_handle(memory.handle, 64, owner=owner)
+    assert any(each is owner for each in gc.get_referents(buffer))
+    buffer.close()
+    assert not any(each is owner for each in gc.get_referents(buffer))
+
+
 def test_a_resource_and_its_buffers_in_a_cycle(stream):
     resource = Recorder()
     freed = resource.freed
