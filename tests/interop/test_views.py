@@ -96,6 +96,13 @@ def scale(interop_code):
     return interop_code.get_kernel("scale")
 
 
+@pytest.mark.parametrize("version", [(), (1,), (1, "0"), 1, "10"])
+def test_versions_of_dlpack_are_two_integers(pinned, version):
+    buffer, _ = pinned(np.zeros(8, np.uint8))
+    with pytest.raises(TypeError, match="max_version must be two integers"):
+        buffer.__dlpack__(max_version=version)
+
+
 def test_an_interface_is_an_argument(scale, stream, floats, result):
     stream.sync()
     assert (doubled(scale, stream, Interface(floats), result) == 2 * np.arange(COUNT)).all()

@@ -3,6 +3,7 @@
 import sys
 import sysconfig
 import threading
+import weakref
 
 import pytest
 
@@ -88,3 +89,9 @@ def test_immortal_buffers_are_closed(run_python):
 def test_only_objects_of_ftcuda(wrong):
     with pytest.raises(TypeError, match="not an object of ftcuda"):
         make_immortal(LaunchConfig(grid=1, block=1), wrong)
+
+
+def test_a_proxy_is_no_object_of_ftcuda():
+    config = LaunchConfig(grid=1, block=1)
+    with pytest.raises(TypeError, match="not an object of ftcuda"):
+        make_immortal(weakref.proxy(config))

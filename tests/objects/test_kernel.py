@@ -54,9 +54,10 @@ tells_parameters = pytest.mark.skipif(
 @tells_parameters
 def test_an_error_is_not_the_end_of_the_parameters(saxpy):
     """Sabotage: a kernel that takes any error for the end has two parameters and launches with two arguments, of four."""
-    from ftcuda.testing import faults
+    from ftcuda.testing import faults, simulation
 
-    with faults.failing("cuFuncGetParamInfo", 2, nth=3), pytest.raises(CUDAError):
+    fault = faults.failing("cuFuncGetParamInfo", 2, nth=3, thread=simulation.this_thread())
+    with fault, pytest.raises(CUDAError):
         Kernel.from_handle(saxpy.handle, saxpy)
     assert Kernel.from_handle(saxpy.handle, saxpy).num_arguments == 4
 

@@ -8,6 +8,8 @@ import pytest
 
 from ftcuda import (
     Buffer,
+    CUDAError,
+    Device,
     DeviceMemoryResource,
     ExternalMemoryResource,
     HostDeviceBuffer,
@@ -111,6 +113,13 @@ def test_wrong_sizes_are_refused(device, stream):
     for wrapped in (StatisticsMemoryResource(resource), TrackingMemoryResource(resource)):
         with pytest.raises(ValueError, match="asked for 16 bytes and returned 8"):
             wrapped.allocate(16, stream=stream)
+    usual = device.memory_resource
+    device.memory_resource = resource
+    try:
+        with pytest.raises(ValueError, match="asked for 16 bytes and returned 8"):
+            device.allocate(16, stream=stream)
+    finally:
+        device.memory_resource = usual
     device.sync()
     assert not resource.live
     assert StatisticsMemoryResource(resource).statistics.total_count == 0
@@ -341,3 +350,73 @@ def test_pairs_are_freed_after_the_work(device, stream):
         pair.to_device(stream=stream)
         pair.to_host(stream=stream)
         together(3, lambda _, shared: shared.close(stream), pair)
+
+
+@pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
+def test_what_cannot_be_wrapped_is_given_back_once(device):
+    """Sabotage: what was allocated for a buffer that could not be made stays, or is given back by a later buffer again."""
+    given, blocks = [], [LegacyPinnedMemoryResource().allocate(64) for _ in range(2)]
+    absent = len(Device.get_all_devices())  # the ordinal of no device
+    for deallocate in (lambda block, size, stream: given.append(block), None):
+        resource = ExternalMemoryResource(lambda size, stream: blocks[-1], deallocate, device_id=absent)
+        with pytest.raises(CUDAError, match="cannot open device"):
+            resource.allocate(64)
+        assert not resource._held
+    assert given == blocks[-1:]
+
+
+INTERRUPTED = """
+import gc, signal, sys, time
+from ftcuda import Device, ExternalMemoryResource
+
+device, free, live, wrong = Device(), [4096 * each for each in range(1, 65)], set(), []
+
+def allocate(size, stream):
+    address = free.pop()
+    live.add(address)
+    return address
+
+def deallocate(address, size, stream):
+    if address not in live:
+        wrong.append(address)
+    live.discard(address)
+    free.append(address)
+
+def interrupt(*_):
+    global armed, interrupts
+    frame = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code in (allocate.__code__, deallocate.__code__):
+            return  # the program's own functions are its own affair
+        frame = frame.f_back
+    if armed:
+        armed, interrupts = False, interrupts + 1
+        raise KeyboardInterrupt
+
+def until_interrupted():
+    global armed
+    armed = True
+    while armed:
+        resource.allocate(256).close()
+
+resource = ExternalMemoryResource(allocate, deallocate, device_id=-1)
+armed, interrupts, end = False, 0, time.monotonic() + 1
+signal.signal(signal.SIGALRM, interrupt)
+signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0007)
+while time.monotonic() < end:
+    try:
+        until_interrupted()
+    except KeyboardInterrupt:
+        pass
+signal.setitimer(signal.ITIMER_REAL, 0)
+gc.collect()
+device.sync()
+print(f"{interrupts > 100} {len(wrong)} {len(live)}")
+"""
+
+
+@pytest.mark.thread_unsafe(reason="starts a process")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
+def test_interrupts_lose_no_memory_of_others(run_python):
+    """Sabotage: memory that is given back twice, or never, because a signal came between two steps."""
+    assert run_python(INTERRUPTED).split() == ["True", "0", "0"]

@@ -3,6 +3,7 @@
 import contextlib
 import inspect
 
+import numpy as np
 import pytest
 
 import ftcuda
@@ -14,16 +15,19 @@ from ftcuda import (
     CachingMemoryResource,
     Device,
     Event,
+    HostDeviceBuffer,
     Kernel,
     LaunchConfig,
     LegacyPinnedMemoryResource,
     LimitingMemoryResource,
     ObjectCode,
+    Program,
     StatisticsMemoryResource,
     Stream,
     StridedMemoryView,
     TensorMapDescriptor,
     TrackingMemoryResource,
+    launch,
 )
 
 MADE_BY_OTHERS = (BoundLaunch, Buffer, Event, Kernel, ObjectCode, Stream, TensorMapDescriptor)
@@ -76,6 +80,25 @@ def test_it_says_what_was_forgotten():
         Mine().allocate(8)
 
 
+def test_a_view_that_was_not_made_is_no_argument(stream, code, device):
+    """Sabotage: the kernel gets a null pointer."""
+    kernel, config = code.get_kernel("increment"), LaunchConfig(grid=1, block=1)
+    unmade, buffer = StridedMemoryView.__new__(StridedMemoryView), device.allocate(4, stream=stream)
+    calls = (
+        lambda: launch(stream, config, kernel, unmade),
+        lambda: kernel.bind(config, unmade),
+        lambda: buffer.copy_from(unmade, stream=stream),
+        lambda: unmade.copy_from(unmade, stream),
+        lambda: unmade.__dlpack__(),
+        lambda: unmade.__cuda_array_interface__,
+        lambda: np.asarray(unmade),
+    )
+    for call in calls:
+        with pytest.raises(TypeError, match="StridedMemoryView was not made"):
+            call()
+    stream.sync()
+
+
 def test_nothing_is_made_twice(stream):
     device = Device()
     made = [
@@ -84,8 +107,11 @@ def test_nothing_is_made_twice(stream):
         LimitingMemoryResource(LegacyPinnedMemoryResource(), 64),
         TrackingMemoryResource(LegacyPinnedMemoryResource()),
         StridedMemoryView.from_buffer(device.allocate(8, stream=stream), (8,), itemsize=1),
+        Program("", "c++"),
+        HostDeviceBuffer(8, stream=stream),
     ]
-    again = [(), (LegacyPinnedMemoryResource(),), (LegacyPinnedMemoryResource(), 8), (LegacyPinnedMemoryResource(),), ()]
+    upstream = (LegacyPinnedMemoryResource(),)
+    again = [(), upstream, (*upstream, 8), upstream, (), ("", "c++"), (8,)]
     for each, arguments in zip(made, again, strict=True):
         with pytest.raises(TypeError, match="constant: make another one"):
             each.__init__(*arguments)

@@ -45,7 +45,7 @@ def make_immortal(*objects):
         In another thread than the one that made the object. Objects before it in `objects` are immortal then.
     """
     for each in objects:
-        if not isinstance(each, KINDS):
+        if not issubclass(type(each), KINDS):  # and not what a proxy says of itself
             raise TypeError(f"cannot make {each!r} immortal: it is not an object of ftcuda that threads share")
     for each in objects:
         if not become_immortal(each):

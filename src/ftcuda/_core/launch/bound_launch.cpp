@@ -53,7 +53,7 @@ void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes,
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
     if (!mapped_.empty()) return launch_mapped(stream, shape, kernel, maps);
-    return core::launch(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(), buffers_.size());
+    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(), buffers_.size());
 }
 
 Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
@@ -69,7 +69,7 @@ Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, K
         parameters[index] = const_cast<void*>(maps.back()->bytes());
         if (Buffer* const buffer = maps.back()->buffer(); buffer != nullptr) buffers.push_back(buffer);
     }
-    return core::launch(stream, shape, kernel, parameters.data(), buffers.data(), buffers.size());
+    return launch_inside(stream, shape, kernel, parameters.data(), buffers.data(), buffers.size());
 }
 
 void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
@@ -81,6 +81,9 @@ void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, Bo
 }
 
 Status BoundLaunch::launch(Stream& stream, BoundUse& used) {
+    // First: who waits for another thread's section is to have the arguments of when it is over.
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
     used.arguments = arguments_.take();
     return used.arguments->launch(stream, shape_, *kernel_, used.maps);
 }

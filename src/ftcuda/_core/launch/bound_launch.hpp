@@ -39,7 +39,8 @@ public:
     bool any_foreign() const noexcept { return any_foreign_; }
     bool is_foreign(std::size_t index) const noexcept { return arguments_[index].foreign; }
 
-    // `maps`: the tensor maps among the arguments as the launch has them, one for each such argument, in order.
+    // By who is inside the stream. `maps`: the tensor maps among the arguments as the launch has them, one for each such
+    // argument, in order.
     Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const;
 
 private:

@@ -46,6 +46,31 @@ Status submit(const CUlaunchConfig& config, const LaunchShape& shape, CUfunction
                              config.blockDimZ, config.sharedMemBytes, config.hStream, parameters, nullptr);
 }
 
+// In place of a submission, for who is inside the stream already.
+struct AlreadyInside {
+    explicit AlreadyInside(Stream&) noexcept {}
+    Status status() const noexcept { return {}; }
+};
+
+// In line, so that neither pays for there being two.
+template <typename Way>
+[[gnu::always_inline]] inline Status launch_by(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
+                                               Buffer* const* buffers, std::size_t buffer_count) noexcept {
+    const Way inside(stream);
+    if (!inside.status().ok()) return inside.status();
+    const BufferUses uses(stream, buffers, buffer_count);
+    if (!uses.status().ok()) return uses.status();
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    CUfunction function = nullptr;
+    if (const Status status = kernel.function(context, function); !status.ok()) return status;
+    CUlaunchConfig config = shape.config();
+    config.hStream = stream.cu_stream();
+    if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok()) return status;
+    return context.observe(submit(config, shape, function, parameters));
+}
+
 }  // namespace
 
 LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes, bool cooperative,
@@ -82,21 +107,14 @@ LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cl
     }
 }
 
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
+                     std::size_t buffer_count) noexcept {
+    return launch_by<AlreadyInside>(stream, shape, kernel, parameters, buffers, buffer_count);
+}
+
 Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
               std::size_t buffer_count) noexcept {
-    const Submission submission(stream);
-    if (!submission.status().ok()) return submission.status();
-    const BufferUses uses(stream, buffers, buffer_count);
-    if (!uses.status().ok()) return uses.status();
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    CUfunction function = nullptr;
-    if (const Status status = kernel.function(context, function); !status.ok()) return status;
-    CUlaunchConfig config = shape.config();
-    config.hStream = stream.cu_stream();
-    if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok()) return status;
-    return context.observe(submit(config, shape, function, parameters));
+    return launch_by<Submission>(stream, shape, kernel, parameters, buffers, buffer_count);
 }
 
 }  // namespace ftcuda::core

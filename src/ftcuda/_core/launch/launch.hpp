@@ -39,4 +39,8 @@ private:
 Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
               std::size_t buffer_count) noexcept;
 
+// The same by who is inside the stream already.
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
+                     std::size_t buffer_count) noexcept;
+
 }  // namespace ftcuda::core

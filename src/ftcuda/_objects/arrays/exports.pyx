@@ -19,6 +19,7 @@ from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport defer_release
 from ftcuda._objects.support.raising cimport raise_status
 
+from ftcuda._objects.arrays.array_interface import is_int
 from ftcuda._objects.arrays.elements import OPAQUE
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda.errors import ClosedError
@@ -29,6 +30,9 @@ cdef object export_view(ViewHandle view, object stream, object max_version, obje
     cdef DLDevice device
     cdef DLDataType dtype
     cdef uint64_t flags = READ_ONLY if view.readonly else 0
+    view.require_made()
+    if not (max_version is None or isinstance(max_version, tuple) and len(max_version) == 2 and all(map(is_int, max_version))):
+        raise TypeError(f"max_version must be two integers, (major, minor), not {max_version!r}")
     versioned = max_version is not None and max_version[0] >= 1
     if view._code == OPAQUE:
         raise BufferError(f"DLPack has no code for the elements of {view}")
@@ -104,6 +108,7 @@ cdef ViewHandle copy_for_export(ViewHandle view, object dl_device):
 
 cdef dict interface_of(ViewHandle view):
     """Behind ``__cuda_array_interface__``."""
+    view.require_made()
     if view._device_type == CPU:
         raise AttributeError(f"{view} is host memory, which has no __cuda_array_interface__")
     dtype = np.dtype(f"V{view.itemsize_of()}") if view._code == OPAQUE and view._dtype is None else view.dtype
@@ -148,6 +153,8 @@ cdef ViewHandle end_of_copy(object value, BufferHandle other, str name):
 
 cdef int copy_views(ViewHandle target, ViewHandle source, Stream stream, object blocking) except -1:
     """Behind the copies of views and buffers."""
+    target.require_made()
+    source.require_made()
     cdef size_t bytes = source.elements() * source.itemsize_of()
     if target.readonly:
         raise ValueError(f"cannot copy to {target}: it is read-only")

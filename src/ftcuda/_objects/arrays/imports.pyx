@@ -95,6 +95,7 @@ cdef int refuse_mask(object value) except -1:
 cdef ViewHandle view_of_argument(object value, Stream stream, int oldest=0):
     """A view of an array that is not host memory by the buffer protocol; None if `value` is no such thing."""
     if isinstance(value, ViewHandle):
+        (<ViewHandle>value).require_made()
         return value
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
         return dlpack_view(value, stream)

@@ -278,6 +278,7 @@ put_view_class(StridedMemoryView)
 cdef object host_array(ViewHandle view):
     """The memory as a numpy array that holds it, after the work submitted with it; of structures and narrow floats too."""
     cdef ViewHandle made
+    view.require_made()
     if not view._is_host:
         raise BufferError(f"cannot view {view}: it is device memory, which the host cannot touch; copy it to a pinned buffer")
     itemsize = view._bits // 8

@@ -27,6 +27,7 @@ cdef class ViewHandle:
     cdef object __weakref__
 
     cdef int take(self, ViewHandle other) except -1
+    cdef int require_made(self) except -1
     cdef Py_ssize_t elements(self) noexcept
     cdef size_t itemsize_of(self) noexcept
     cdef buffers.Buffer* core_buffer(self) noexcept

@@ -34,6 +34,12 @@ cdef class ViewHandle:
         self._buffer, self._imported, self._exported = other._buffer, other._imported, other._exported
         return 0
 
+    cdef int require_made(self) except -1:
+        """Refuses an object of a subclass that forgot to call `__init__`, which has no elements of any size."""
+        if self._bits == 0:
+            raise TypeError(f"{type(self).__name__} was not made: its __init__ must call super().__init__")
+        return 0
+
     cdef Py_ssize_t elements(self) noexcept:
         cdef Py_ssize_t product = 1
         for extent in self._shape:

@@ -96,6 +96,8 @@ class Program:
     """
 
     def __init__(self, code, code_type, options=None):
+        if hasattr(self, "_source"):
+            raise TypeError("a program is constant: make another one")
         if not isinstance(code, (str, bytes, bytearray)):
             raise TypeError(f"code must be str or bytes, not {type(code).__name__}")
         if not isinstance(code_type, str) or word(code_type).lower() != SourceCodeType.CXX:

@@ -302,6 +302,7 @@ cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* b
         argument.device = (<TensorMapDescriptor>value)._device.device_id
         return 0
     elif isinstance(value, StridedMemoryView):
+        (<ViewHandle>value).require_made()
         view = pack_view(kernel, index, value, value, as_device(None).context_of(), block, &argument.buffer)
         if view._device_type == CUDA:
             argument.device = as_device(view.device_id).device_id

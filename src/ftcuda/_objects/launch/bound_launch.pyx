@@ -55,7 +55,9 @@ cdef class BoundLaunch:
         stream : Stream or object with ``__cuda_stream__``
 
         Thread safety: atomic. What another thread sets meanwhile is wholly in this launch or wholly out of it; a buffer that
-        another thread closes is freed after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+        another thread closes is freed after this launch, or the launch raises `ClosedError`. Of launches that several threads
+        submit to one stream at once, one with older arguments may come after one with newer ones; a section keeps them apart.
+        Stream order: a submission.
         """
         launch_in(self, <Stream>stream if type(stream) is Stream else as_stream(stream))
 
@@ -131,6 +133,8 @@ cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
 
 
 cdef tuple values_of(Ref[core.BoundArguments]& arguments):
+    if arguments.get() == NULL:  # of a launch that did not get into its stream
+        return ()
     return tuple([<object>arguments.get().value(index) for index in range(arguments.get().count())])
 
 

@@ -1,5 +1,6 @@
 """The resource of each device, which `Device.allocate` takes."""
 
+from ftcuda._objects.memory.buffer cimport checked_buffer
 from ftcuda._objects.memory.memory cimport CachingMemoryResource, MemoryResource, allocate, uncached
 from ftcuda._objects.support.device_handle cimport DeviceHandle
 
@@ -26,7 +27,7 @@ cdef object allocate_on(DeviceHandle device, object size, object stream):
     cdef MemoryResource resource = default_resource(device)
     if type(resource) is CachingMemoryResource:
         return allocate(resource, size, stream, resource)
-    return resource.allocate(size, stream=stream)  # which a subclass may have written anew
+    return checked_buffer(resource, resource.allocate(size, stream=stream), size)  # which a subclass may have written anew
 
 
 cdef MemoryResource default_resource(DeviceHandle device):

@@ -43,6 +43,8 @@ class HostDeviceBuffer:
         device_resource: MemoryResource | None = None,
         host_resource: MemoryResource | None = None,
     ) -> None:
+        if hasattr(self, "host_buffer"):
+            raise TypeError("a HostDeviceBuffer is constant: make another one")
         if device_resource is None:
             device_resource = as_device(device).memory_resource
         if host_resource is None:

@@ -1,13 +1,13 @@
 """Memory that other allocators give."""
 
-from collections.abc import Callable
-from typing import Any
-
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
 
+# In Cython, although it needs nothing of C: between two steps of Python code a signal's handler may raise KeyboardInterrupt, and
+# what was just allocated would be lost.
 
-def address_of(allocated: object) -> int:
+
+def address_of(allocated):
     """Returns the address of what an allocator returned."""
     for candidate in (allocated, getattr(allocated, "ptr", None), getattr(allocated, "handle", None)):
         if isinstance(candidate, int) and not isinstance(candidate, bool) and candidate > 0:
@@ -37,28 +37,20 @@ class ExternalMemoryResource(MemoryResource):
     Thread safety: as far as `allocate` and `deallocate` may be called by any number of threads.
     """
 
-    def __init__(
-        self,
-        allocate: Callable[..., Any],
-        deallocate: Callable[..., object] | None = None,
-        *,
-        device_id: int = 0,
-        is_device_accessible: bool = True,
-        is_host_accessible: bool = False,
-        is_stream_ordered: bool = False,
-    ) -> None:
+    def __init__(self, allocate, deallocate=None, *, device_id=0, is_device_accessible=True, is_host_accessible=False,
+                 is_stream_ordered=False):
         for name, function in (("allocate", allocate), ("deallocate", deallocate)):
             if not callable(function) and (function is not None or name == "allocate"):
                 raise TypeError(f"{name} must be callable, not {type(function).__name__}")
         self._allocate = allocate
         self._deallocate = deallocate
-        self._held: dict[int, object] = {}  # by address; its own steps are atomic, which is all that is asked of it
+        self._held = {}  # in a list of its own each, by address; its own steps are atomic, which is all that is asked of it
         self._device_id = device_id
         self._device = bool(is_device_accessible)
         self._host = bool(is_host_accessible)
         self._ordered = bool(is_stream_ordered)
 
-    def allocate(self, size: int, *, stream: object = None) -> Buffer:
+    def allocate(self, size, *, stream=None):
         """Allocates a buffer. Thread safety: shared.
 
         Raises
@@ -68,41 +60,44 @@ class ExternalMemoryResource(MemoryResource):
         """
         if size == 0:
             return Buffer.from_handle(0, 0, mr=self)
-        allocated = self._allocate(size, stream)
+        entry, address = [self._allocate(size, stream)], None
         try:
-            address = address_of(allocated)
-            self._held[address] = allocated
+            address = address_of(entry[0])
+            self._held[address] = entry
             return Buffer.from_handle(address, size, mr=self, stream=stream)
         except BaseException:
-            if self._deallocate is not None:
-                self._deallocate(allocated, size, stream)
+            # A buffer that was made all the same has gone by now, and has given back what it held.
+            if address is None or self._held.get(address) is entry:
+                self._held.pop(address, None)
+                if self._deallocate is not None:
+                    self._deallocate(entry[0], size, stream)
             raise
 
-    def deallocate(self, ptr: int, size: int, *, stream: object) -> None:
+    def deallocate(self, ptr, size, *, stream):
         """Gives memory back; for buffers, which call it once. Thread safety: atomic."""
-        allocated = self._held.pop(ptr, None)
-        if self._deallocate is not None and allocated is not None:
-            self._deallocate(allocated, size, stream)
+        entry = self._held.pop(ptr, None)
+        if self._deallocate is not None and entry is not None:
+            self._deallocate(entry[0], size, stream)
 
     @property
-    def device_id(self) -> int:
+    def device_id(self):
         """As given. Thread safety: atomic."""
         return self._device_id
 
     @property
-    def is_device_accessible(self) -> bool:
+    def is_device_accessible(self):
         """As given. Thread safety: atomic."""
         return self._device
 
     @property
-    def is_host_accessible(self) -> bool:
+    def is_host_accessible(self):
         """As given. Thread safety: atomic."""
         return self._host
 
     @property
-    def is_stream_ordered(self) -> bool:
+    def is_stream_ordered(self):
         """As given. Thread safety: atomic."""
         return self._ordered
 
-    def __repr__(self) -> str:
+    def __repr__(self):
         return f"<{type(self).__name__} of {self._allocate!r}>"
