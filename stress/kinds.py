@@ -37,6 +37,25 @@ def kind(section: str) -> Callable[[Kind], Kind]:
     return register
 
 
+class AllocatedByOthers(Owner):
+    """Memory as the allocator of another library returns it."""
+
+    @property
+    def ptr(self) -> int:
+        return self.memory.handle
+
+
+class ArrayOfOthers:
+    """An array of another library, in the memory of an owner."""
+
+    def __init__(self, owner: Owner) -> None:
+        self.owner = owner
+        self.__cuda_array_interface__ = {
+            "shape": (BYTES // 4,), "typestr": "<i4", "data": (owner.memory.handle, False),
+            "version": 3, "stream": None,
+        }  # fmt: skip
+
+
 def expect(seen: object, wanted: object, what: str) -> None:
     """Raises unless both are equal."""
     if seen != wanted:
@@ -302,13 +321,8 @@ def an_allocator_of_others(ledger: Ledger) -> Handed:
     """Its memory notes, as an owner does, when it is let go of."""
     value = ledger.number()
 
-    class Block(Owner):
-        @property
-        def ptr(self):
-            return self.memory.handle
-
     resource = ftcuda.ExternalMemoryResource(
-        lambda size, stream: Block(ledger, value), device_id=-1, is_host_accessible=True
+        lambda size, stream: AllocatedByOthers(ledger, value), device_id=-1, is_host_accessible=True
     )
     buffer = resource.allocate(BYTES, stream=ledger.stream)
     del resource
@@ -464,15 +478,7 @@ def a_bound_launch_of_an_array(ledger: Ledger) -> Handed:
     value = ledger.number()
     owner = Owner(ledger, value)
 
-    class Foreign:
-        def __init__(self, owner):
-            self.owner = owner
-            self.__cuda_array_interface__ = {
-                "shape": (BYTES // 4,), "typestr": "<i4", "data": (owner.memory.handle, False),
-                "version": 3, "stream": None,
-            }  # fmt: skip
-
-    bound = ledger.env.late.bind(ledger.env.one, StridedMemoryView(Foreign(owner), -1), value, TURNS)
+    bound = ledger.env.late.bind(ledger.env.one, StridedMemoryView(ArrayOfOthers(owner), -1), value, TURNS)
     return Handed(bound, lambda bound: bound.launch(ledger.stream))
 
 

@@ -51,6 +51,11 @@ def curve_row(curve: Curve) -> tuple[str, str, str, str]:
     return curve.name, f"{growth:+,.0f} ± {error:,.0f}", f"{curve.limit:,}", "flat" if curve.is_flat() else "GROWS"
 
 
+def growth(curve: Curve) -> str:
+    """Returns while which hazards a curve grew most, in words."""
+    return ", ".join(f"{grown:+,.0f} while {name} ran" for name, grown in curve.growers()[:3])
+
+
 def write_json(path: Path, about: dict, results: list[Result], curves: list[Curve]) -> None:
     """Writes everything as JSON."""
     path.write_text(

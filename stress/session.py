@@ -111,6 +111,9 @@ def run(options: argparse.Namespace) -> tuple[int, bool]:
         for curve in curves:
             fits.add_row(*report.curve_row(curve))
         console.print(fits)
+        for curve in curves:
+            if not curve.is_flat():
+                console.print(f"{curve.name} grew {report.growth(curve)}", highlight=False)
     if options.json:
         report.write_json(options.json, head, results, curves)
     if options.html:

@@ -1,7 +1,9 @@
 """A mixed load for hours, and curves that must stay flat."""
 
+import ctypes
 import os
 import random
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -16,7 +18,14 @@ from stress.harness import GRACE, Runner, last_resort
 MEBI = 1 << 20
 
 # What each curve may grow by over the whole run, from its fitted slope, beyond the slope's own uncertainty.
-LIMITS = {"device memory": 1 * MEBI, "pinned memory": 1 * MEBI, "handles": 16, "resident memory": 16 * MEBI}
+LIMITS = {
+    "device memory": 1 * MEBI,
+    "pinned memory": 1 * MEBI,
+    "handles": 16,
+    "resident memory": 16 * MEBI,
+    "malloc memory": 4 * MEBI,  # in use, of libc's allocator: ftcuda's own, the driver's and the interpreter's C parts
+    "Python blocks": 20_000,
+}
 WARM_UP = 0.2  # part of the run in which caches and arenas fill
 
 
@@ -28,6 +37,7 @@ class Curve:
     limit: float
     seconds: list[float] = field(default_factory=list)
     values: list[float] = field(default_factory=list)
+    hazards: list[str] = field(default_factory=list)  # which of them alone ran before each sample
 
     def is_long_enough(self) -> bool:
         """Whether a line through the samples means something."""
@@ -47,6 +57,36 @@ class Curve:
         growth, error = self.fit()
         return growth - error <= self.limit
 
+    def growers(self) -> list[tuple[str, float]]:
+        """Returns how much the figure grew while each hazard ran, after the warm-up, the most first."""
+        grown: dict[str, float] = {}
+        for at in range(max(int(len(self.values) * WARM_UP), 1), len(self.values)):
+            name = self.hazards[at]
+            grown[name] = grown.get(name, 0.0) + self.values[at] - self.values[at - 1]
+        return sorted(grown.items(), key=lambda item: -item[1])
+
+
+class MallocInfo(ctypes.Structure):
+    """What `mallinfo2` of glibc returns."""
+
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+    ]
+
+
+LIBC = ctypes.CDLL(None)
+HAS_MALLINFO = hasattr(LIBC, "mallinfo2")  # glibc 2.33
+if HAS_MALLINFO:
+    LIBC.mallinfo2.restype = MallocInfo
+
+
+def malloc_in_use() -> int:
+    """Returns the bytes that libc's allocator has given out, once it has returned to the system what nobody uses."""
+    LIBC.malloc_trim(0)
+    info = LIBC.mallinfo2()
+    return info.uordblks + info.hblkhd
+
 
 class Meter:
     """Reads the figures. On a GPU, what the driver has mapped and opened stands for pinned memory and handles."""
@@ -58,8 +98,14 @@ class Meter:
         """Returns every figure at this moment, with nothing running."""
         settle()  # what is kept for the next use is no leak
         figures = self._simulated() if self._env.is_simulated else self._real()
+        if HAS_MALLINFO:
+            figures["malloc memory"] = malloc_in_use()
         resident = int(Path("/proc/self/statm").read_text().split()[1])
-        return {**figures, "resident memory": resident * os.sysconf("SC_PAGE_SIZE")}
+        return {
+            **figures,
+            "Python blocks": sys.getallocatedblocks(),
+            "resident memory": resident * os.sysconf("SC_PAGE_SIZE"),
+        }
 
     def _simulated(self) -> dict[str, float]:
         from ftcuda.testing import simulation
@@ -90,27 +136,35 @@ class Meter:
 def run(
     runner: Runner, env: Environment, names: list[str], seed: int, seconds: float, advance: Callable[[float], None]
 ) -> list[Curve]:
-    """Tries every case once, then rounds in random order, reading the meter about 600 times. Stops at a failure."""
+    """Tries every case once, then rounds in random order, reading the meter about 600 times. Stops at a failure.
+
+    Between two samples one hazard runs alone, so that a curve knows who grew. An interrupt ends the run early.
+    """
     choose, meter = random.Random(seed), Meter(env)
-    curves = {name: Curve(name, limit) for name, limit in LIMITS.items()}
+    curves: dict[str, Curve] = {}
     for name in names:  # whatever the first use of anything makes is there before the first sample
         for _ in range(runner.cases(name)):
             seed += 1
             if not runner.round(name, seed):
-                return list(curves.values())
+                return []
     begin = time.monotonic()
     interval = max(seconds / 600, 0.5)
-    next_sample = 0.0
-    while (now := time.monotonic() - begin) < seconds:
-        if now >= next_sample:
-            with last_resort(runner.timeout + GRACE):
-                figures = meter.read()
-            for name, value in figures.items():
-                curves[name].seconds.append(now)
-                curves[name].values.append(value)
-            next_sample = now + interval
-            advance(now)
-        seed += 1
-        if not runner.round(choose.choice(names), seed):
-            break
+    next_sample, name = 0.0, ""
+    try:
+        while (now := time.monotonic() - begin) < seconds:
+            if now >= next_sample:
+                with last_resort(runner.timeout + GRACE):
+                    figures = meter.read()
+                for figure, value in figures.items():
+                    curve = curves.setdefault(figure, Curve(figure, LIMITS[figure]))
+                    curve.seconds.append(now)
+                    curve.values.append(value)
+                    curve.hazards.append(name)
+                next_sample, name = now + interval, choose.choice(names)
+                advance(now)
+            seed += 1
+            if not runner.round(name, seed):
+                break
+    except KeyboardInterrupt:
+        print("interrupted; the curves so far:", file=sys.stderr)
     return list(curves.values())
