@@ -193,7 +193,7 @@ def last_resort(seconds: float):
 
 
 def under_seed(name: str, seed: int, call: Callable):
-    """Returns `call()`, made in a frame whose file and line tell the seed: what ends the process shows it among its stacks.
+    """Returns `call()`, made in a frame whose file and line tell the seed: the stacks of an ended process show it.
 
     The line tells the last digits, because CPython without the GIL keeps every file name for ever.
     """

@@ -69,10 +69,8 @@ class Curve:
 class MallocInfo(ctypes.Structure):
     """What `mallinfo2` of glibc returns."""
 
-    _fields_ = [
-        (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
-    ]
+    NAMES = ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+    _fields_ = tuple((name, ctypes.c_size_t) for name in NAMES)
 
 
 LIBC = ctypes.CDLL(None)
