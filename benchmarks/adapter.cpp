@@ -20,9 +20,11 @@ double nanoseconds_each(long count, Call call) {
 }  // namespace
 
 // Of a direct call, of one through the adapter, and of finding the function. -1 in `direct`: it was not found.
-extern "C" void measure(const ftcuda_driver_v1* driver, const char* path, long count, double* direct, double* adapter, double* find) {
+extern "C" void measure(const ftcuda_driver_v1* driver, const char* path, long count, double* direct, double* adapter,
+                        double* find) {
     void* const library = dlopen(path, RTLD_NOW);
-    const auto theirs = library != nullptr ? reinterpret_cast<DriverGetVersion>(dlsym(library, "cuDriverGetVersion")) : nullptr;
+    const auto theirs =
+        library != nullptr ? reinterpret_cast<DriverGetVersion>(dlsym(library, "cuDriverGetVersion")) : nullptr;
     void* found = nullptr;
     *direct = -1;
     if (theirs == nullptr || driver->find("cuDriverGetVersion", 2020, &found) != 0) return;

@@ -102,7 +102,8 @@ CUdeviceptr host_memory(const Shared& shared, std::size_t bytes) {
     return reinterpret_cast<std::uintptr_t>(pointer);
 }
 
-CUresult launch(const Shared& shared, CUfunction function, unsigned grid, unsigned block, CUstream stream, void** parameters) {
+CUresult launch(const Shared& shared, CUfunction function, unsigned grid, unsigned block, CUstream stream,
+                void** parameters) {
     CUlaunchConfig config{};
     config.gridDimX = grid;
     config.blockDimX = block;
@@ -156,26 +157,32 @@ CUevent recorded(const Shared& shared, CUstream stream) {
 }
 
 Loop records(const Shared& shared, CUstream stream) {
-    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] { return shared.cu.cuEventRecord(event, stream); });
+    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] {
+        return shared.cu.cuEventRecord(event, stream);
+    });
 }
 
 Loop queries(const Shared& shared, CUstream stream) {
-    return bursts(shared, stream, [&shared, event = recorded(shared, stream)] { return shared.cu.cuEventQuery(event); });
+    return bursts(shared, stream,
+                  [&shared, event = recorded(shared, stream)] { return shared.cu.cuEventQuery(event); });
 }
 
 Loop waits(const Shared& shared, CUstream stream) {
-    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] { return shared.cu.cuStreamWaitEvent(stream, event, 0); });
+    return bursts(shared, stream, [&shared, stream, event = recorded(shared, stream)] {
+        return shared.cu.cuStreamWaitEvent(stream, event, 0);
+    });
 }
 
 Loop copies(const Shared& shared, CUstream stream, std::size_t bytes) {
-    return bursts(shared, stream, [&shared, stream, bytes, to = device_memory(shared, stream, bytes), from = host_memory(shared, bytes)] {
-        return shared.cu.to_device(to, from, bytes, stream);
-    });
+    return bursts(shared, stream,
+                  [&shared, stream, bytes, to = device_memory(shared, stream, bytes),
+                   from = host_memory(shared, bytes)] { return shared.cu.to_device(to, from, bytes, stream); });
 }
 
 Loop requests(const Shared& shared, CUstream stream) {
     std::vector<CUdeviceptr> activations;
-    for (const int width : widths) activations.push_back(device_memory(shared, stream, 4 * static_cast<std::size_t>(width)));
+    for (const int width : widths)
+        activations.push_back(device_memory(shared, stream, 4 * static_cast<std::size_t>(width)));
     const CUdeviceptr input = host_memory(shared, 4 * widths[0]);
     const CUdeviceptr output = host_memory(shared, 4 * widths[3]);
     return [=, &shared](int calls, std::vector<double>& milliseconds) {
@@ -187,9 +194,11 @@ Loop requests(const Shared& shared, CUstream stream) {
                 int outputs = widths[layer + 1];
                 int is_hidden = layer < 2;
                 CUdeviceptr weights = shared.weights[layer], bias = shared.biases[layer];
-                CUdeviceptr from = activations[static_cast<std::size_t>(layer)], to = activations[static_cast<std::size_t>(layer) + 1];
+                CUdeviceptr from = activations[static_cast<std::size_t>(layer)],
+                            to = activations[static_cast<std::size_t>(layer) + 1];
                 void* parameters[] = {&inputs, &outputs, &is_hidden, &weights, &bias, &from, &to};
-                check(launch(shared, shared.dense, static_cast<unsigned>(outputs + 7) / 8, 256, stream, parameters), "cuLaunchKernelEx");
+                check(launch(shared, shared.dense, static_cast<unsigned>(outputs + 7) / 8, 256, stream, parameters),
+                      "cuLaunchKernelEx");
             }
             check(shared.cu.to_host(output, activations[3], 4 * widths[3], stream), "the copy to the host");
             check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
@@ -235,7 +244,8 @@ int main(int, char** arguments) {
     check(cu.cuModuleGetFunction(&shared.dense, module, "dense"), "cuModuleGetFunction");
     shared.x = device_memory(shared, nullptr, 4096);
     for (int layer = 0; layer < 3; ++layer) {
-        const std::size_t inputs = static_cast<std::size_t>(widths[layer]), outputs = static_cast<std::size_t>(widths[layer + 1]);
+        const std::size_t inputs = static_cast<std::size_t>(widths[layer]),
+                          outputs = static_cast<std::size_t>(widths[layer + 1]);
         shared.weights[layer] = device_memory(shared, nullptr, 4 * inputs * outputs);
         shared.biases[layer] = device_memory(shared, nullptr, 4 * outputs);
     }

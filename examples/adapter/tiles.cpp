@@ -1,7 +1,8 @@
 // A C++ extension that reaches the driver through ftcuda: nothing of CUDA is linked, and no CUDA header is needed.
 //
 //     c++ -std=c++17 -shared -fPIC -I$(python -c 'import sysconfig; print(sysconfig.get_path("include"))') \
-//         -I$(python -c 'import ftcuda; print(ftcuda.get_include())') tiles.cpp -o tiles$(python3-config --extension-suffix)
+//         -I$(python -c 'import ftcuda; print(ftcuda.get_include())') tiles.cpp \
+//         -o tiles$(python3-config --extension-suffix)
 #include <Python.h>
 
 #include <ftcuda/driver.h>
@@ -14,27 +15,31 @@ struct alignas(64) TensorMap {
     std::uint64_t words[16];
 };
 
-using Encode = int (*)(TensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*, const std::uint32_t*,
-                       const std::uint32_t*, int, int, int, int);
-using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**, void**);
+using Encode = int (*)(TensorMap*, int, unsigned, void*, const std::uint64_t*, const std::uint64_t*,
+                       const std::uint32_t*, const std::uint32_t*, int, int, int, int);
+using Launch = int (*)(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*, void**,
+                       void**);
 
 const ftcuda_driver_v1* driver;  // set once, when the module is imported
 
 PyObject* fail(const char* what, int status) {
-    PyErr_Format(PyExc_RuntimeError, "cannot %s: %s (%s)", what, driver->status_name(status), driver->status_text(status));
+    PyErr_Format(PyExc_RuntimeError, "cannot %s: %s (%s)", what, driver->status_name(status),
+                 driver->status_text(status));
     return nullptr;
 }
 
-// launch_copy(stream, function, address, rows, columns, out): encodes a map of tiles of 8 x 32 floats, and launches a kernel
-// that takes it and a pointer.
+// launch_copy(stream, function, address, rows, columns, out): encodes a map of tiles of 8 x 32 floats, and launches a
+// kernel that takes it and a pointer.
 PyObject* launch_copy(PyObject*, PyObject* arguments) {
     unsigned long long stream, function, address, out;
     unsigned rows, columns;
     if (!PyArg_ParseTuple(arguments, "KKKIIK", &stream, &function, &address, &rows, &columns, &out)) return nullptr;
     Encode encode;
     Launch launch;
-    if (int status = driver->find("cuTensorMapEncodeTiled", 12000, reinterpret_cast<void**>(&encode))) return fail("find the encoder", status);
-    if (int status = driver->find("cuLaunchKernel", 4000, reinterpret_cast<void**>(&launch))) return fail("find the launch", status);
+    if (int status = driver->find("cuTensorMapEncodeTiled", 12000, reinterpret_cast<void**>(&encode)))
+        return fail("find the encoder", status);
+    if (int status = driver->find("cuLaunchKernel", 4000, reinterpret_cast<void**>(&launch)))
+        return fail("find the launch", status);
     TensorMap map;
     const std::uint64_t extents[] = {columns, rows}, strides[] = {4ull * columns};
     const std::uint32_t box[] = {32, 8}, steps[] = {1, 1};
@@ -43,7 +48,8 @@ PyObject* launch_copy(PyObject*, PyObject* arguments) {
     status = encode(&map, 7, 2, reinterpret_cast<void*>(address), extents, strides, box, steps, 0, 0, 0, 0);
     if (status == 0) {
         void* parameters[] = {&map, &out};
-        status = launch(reinterpret_cast<void*>(function), 1, 1, 1, 1, 1, 1, 0, reinterpret_cast<void*>(stream), parameters, nullptr);
+        status = launch(reinterpret_cast<void*>(function), 1, 1, 1, 1, 1, 1, 0, reinterpret_cast<void*>(stream),
+                        parameters, nullptr);
     }
     Py_END_ALLOW_THREADS
     if (status != 0) return fail("launch", status);
@@ -66,6 +72,4 @@ PyModuleDef module = {PyModuleDef_HEAD_INIT, "tiles", nullptr, 0, methods, slots
 
 }  // namespace
 
-PyMODINIT_FUNC PyInit_tiles() {
-    return PyModuleDef_Init(&module);
-}
+PyMODINIT_FUNC PyInit_tiles() { return PyModuleDef_Init(&module); }

@@ -14,7 +14,8 @@ CUresult allocate_host(void** pointer, std::size_t bytes, unsigned flags) {
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    if ((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if ((flags & ~(CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED)) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t begin = 0;
     const CUresult result = allocate(context->device, Kind::pinned, bytes, nullptr, begin);
     if (result != CUDA_SUCCESS) return result;
@@ -27,8 +28,9 @@ CUresult free_plain(std::uint64_t address, bool host) {
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     if (address == 0) return CUDA_SUCCESS;
     Allocation* const allocation = find_allocation(address, 1);
-    const bool fits = allocation != nullptr && allocation->begin == address && (allocation->kind == Kind::pinned) == host &&
-                      allocation->kind != Kind::registered && !allocation->module_owned;
+    const bool fits = allocation != nullptr && allocation->begin == address &&
+                      (allocation->kind == Kind::pinned) == host && allocation->kind != Kind::registered &&
+                      !allocation->module_owned;
     if (!fits) {
         violation("memory freed that is not allocated (twice, or foreign)");
         return CUDA_ERROR_INVALID_VALUE;
@@ -49,9 +51,9 @@ CUresult allocate_async(CUdeviceptr* pointer, std::size_t bytes, std::shared_ptr
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    const Kind kind = pool->location == CU_MEM_LOCATION_TYPE_HOST                  ? Kind::pinned
+    const Kind kind = pool->location == CU_MEM_LOCATION_TYPE_HOST               ? Kind::pinned
                       : pool->allocation_type == CU_MEM_ALLOCATION_TYPE_MANAGED ? Kind::managed
-                                                                                  : Kind::device;
+                                                                                : Kind::device;
     std::uint64_t begin = 0;
     const CUresult result = allocate(stream->context->device, kind, bytes, std::move(pool), begin);
     if (result == CUDA_SUCCESS) *pointer = begin;
@@ -134,10 +136,12 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocAsync(CUdeviceptr* pointer, std::size_t byt
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> found;
     if (const CUresult result = find_stream(stream, found); result != CUDA_SUCCESS) return result;
-    return allocate_async(pointer, bytes, driver_state().current_pools[static_cast<std::size_t>(found->context->device)], stream);
+    return allocate_async(pointer, bytes,
+                          driver_state().current_pools[static_cast<std::size_t>(found->context->device)], stream);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemAllocFromPoolAsync(CUdeviceptr* pointer, std::size_t bytes, CUmemoryPool handle,
+                                                   CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemAllocFromPoolAsync);
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Pool> pool;
@@ -153,7 +157,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     Allocation* const allocation = find_allocation(pointer, 1);
-    if (allocation == nullptr || allocation->begin != pointer || allocation->freeing || allocation->kind == Kind::registered) {
+    if (allocation == nullptr || allocation->begin != pointer || allocation->freeing ||
+        allocation->kind == Kind::registered) {
         violation("memory freed that is not allocated (twice, or foreign)");
         return CUDA_ERROR_INVALID_VALUE;
     }
@@ -170,8 +175,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     return CUDA_SUCCESS;
 }
 
-// A cache above the driver says how much of an allocation is somebody's, in the order of a stream; at once if that is null.
-// 0: it is set aside, and nobody's until the cache gives it out again.
+// A cache above the driver says how much of an allocation is somebody's, in the order of a stream; at once if that is
+// null. 0: it is set aside, and nobody's until the cache gives it out again.
 FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t bytes, CUstream handle) {
     const Guard lock(driver_state().mutex);
     Allocation* const allocation = find_allocation(pointer, 1);
@@ -205,7 +210,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPool
     const bool managed = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (host && !profile()->host_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (managed && profile()->driver_version < 13000) return CUDA_ERROR_INVALID_VALUE;
-    if (!host && (properties->location.id < 0 || properties->location.id >= device_count())) return CUDA_ERROR_INVALID_DEVICE;
+    if (!host && (properties->location.id < 0 || properties->location.id >= device_count()))
+        return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
     auto pool = std::make_shared<Pool>();
     pool->device = host ? 0 : properties->location.id;
@@ -225,7 +231,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool handle) {
     driver_state().pools.remove(handle);  // allocations keep the pool
     pool->handle = nullptr;
     for (std::size_t device = 0; device < driver_state().current_pools.size(); ++device) {
-        if (driver_state().current_pools[device] == pool) driver_state().current_pools[device] = driver_state().default_pools[device];
+        if (driver_state().current_pools[device] == pool)
+            driver_state().current_pools[device] = driver_state().default_pools[device];
     }
     return CUDA_SUCCESS;
 }
@@ -276,17 +283,14 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool handle, int attrib
     case CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES:
         pool->reuse[attribute - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES] = *static_cast<int*>(value);
         return CUDA_SUCCESS;
-    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD:
-        pool->threshold = *static_cast<std::uint64_t*>(value);
-        return CUDA_SUCCESS;
+    case CU_MEMPOOL_ATTR_RELEASE_THRESHOLD: pool->threshold = *static_cast<std::uint64_t*>(value); return CUDA_SUCCESS;
     case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
     case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
         if (*static_cast<std::uint64_t*>(value) != 0) return CUDA_ERROR_INVALID_VALUE;
         (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used_high : pool->reserved_high) =
             attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? pool->used : pool->reserved;
         return CUDA_SUCCESS;
-    default:
-        return CUDA_ERROR_INVALID_VALUE;
+    default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
 

@@ -13,7 +13,8 @@ CUresult forbid_during_capture() {
     bool minded = false;
     for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
         const bool own = capture->thread == this_thread() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        const bool global = capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        const bool global =
+            capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
         if (!own && !global) continue;
         capture->invalidated = true;
         minded = true;
@@ -39,7 +40,8 @@ CUresult forbid_context_wait(const Context& context) {
 
 FTCUDA_SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
     FTCUDA_SIM_ENTER(cuThreadExchangeStreamCaptureMode);
-    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_ERROR_INVALID_VALUE;
+    if (*mode < CU_STREAM_CAPTURE_MODE_GLOBAL || *mode > CU_STREAM_CAPTURE_MODE_RELAXED)
+        return CUDA_ERROR_INVALID_VALUE;
     std::swap(*mode, capture_mode);
     return CUDA_SUCCESS;
 }
@@ -49,7 +51,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamIsCapturing(CUstream handle, int* status) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    *status = !stream->capture                ? CU_STREAM_CAPTURE_STATUS_NONE
+    *status = !stream->capture               ? CU_STREAM_CAPTURE_STATUS_NONE
               : stream->capture->invalidated ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
                                              : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return CUDA_SUCCESS;

@@ -24,7 +24,8 @@ void pop_context() {
     if (!stack.empty()) stack.pop_back();
 }
 
-// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without; the CUDA runtime cannot.
+// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without;
+// the CUDA runtime cannot.
 FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;

@@ -171,11 +171,40 @@ void schedule_let_go(const void* key) {
 }
 
 const FtcudaSimControl control = {
-    3,           violation_count, violation_text, clear_violations, live,          live_bytes,   calls_of,     name_of,      hold,
-    release_clock, this_thread,   add_fault_of,   release_fault,    fault_hits,    fault_waiting, clear_faults, limit_memory,
-    last_fault_text, watch_races,
-    schedule_begin, schedule_wait, schedule_report, schedule_steps, schedule_trace, schedule_enter, schedule_leave, schedule_is_on,
-    schedule_point, schedule_park, schedule_unpark, schedule_hold, schedule_let_go, schedule_abandon, scheduler::set_detachment,
+    3,
+    violation_count,
+    violation_text,
+    clear_violations,
+    live,
+    live_bytes,
+    calls_of,
+    name_of,
+    hold,
+    release_clock,
+    this_thread,
+    add_fault_of,
+    release_fault,
+    fault_hits,
+    fault_waiting,
+    clear_faults,
+    limit_memory,
+    last_fault_text,
+    watch_races,
+    schedule_begin,
+    schedule_wait,
+    schedule_report,
+    schedule_steps,
+    schedule_trace,
+    schedule_enter,
+    schedule_leave,
+    schedule_is_on,
+    schedule_point,
+    schedule_park,
+    schedule_unpark,
+    schedule_hold,
+    schedule_let_go,
+    schedule_abandon,
+    scheduler::set_detachment,
 };
 
 }  // namespace
@@ -187,7 +216,9 @@ FTCUDA_SIM_EXPORT const FtcudaSimControl* ftcuda_sim_control() { return &ftcuda:
 // What src/ftcuda/_driver/schedule.hpp looks for.
 FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.schedule_is_on(); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
-FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) { return ftcuda::sim::control.schedule_park(key, where); }
+FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
+    return ftcuda::sim::control.schedule_park(key, where);
+}
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }

@@ -11,8 +11,9 @@ bool may_touch(std::uint64_t address, std::size_t bytes) {
     return allocation_at(address) == nullptr || find_allocation(address, bytes) != nullptr;
 }
 
-// Where the simulator touches [address, address + bytes) when it does the work: in an allocation, though what was in use at the
-// submission may not be now, or plain host memory. Null when the range begins in an allocation and does not end in it.
+// Where the simulator touches [address, address + bytes) when it does the work: in an allocation, though what was in
+// use at the submission may not be now, or plain host memory. Null when the range begins in an allocation and does not
+// end in it.
 std::byte* resolve(std::uint64_t address, std::size_t bytes, const Allocation*& allocation) {
     allocation = allocation_at(address);
     if (allocation == nullptr) return reinterpret_cast<std::byte*>(address);
@@ -20,8 +21,8 @@ std::byte* resolve(std::uint64_t address, std::size_t bytes, const Allocation*& 
     return bytes <= allocation->size - offset ? allocation->bytes + offset : nullptr;
 }
 
-// Units are touched with relaxed atomics, as kernels do (ptx/memory.cpp): work in streams without order between them is a race on
-// the device, which races.cpp reports if it is asked to, and none between the host's threads.
+// Units are touched with relaxed atomics, as kernels do (ptx/memory.cpp): work in streams without order between them is
+// a race on the device, which races.cpp reports if it is asked to, and none between the host's threads.
 template <class Unit>
 void store(std::byte* to, Unit value) noexcept {
     __atomic_store_n(reinterpret_cast<Unit*>(to), value, __ATOMIC_RELAXED);
@@ -36,7 +37,8 @@ void copy_units(std::byte* to, const std::byte* from, std::size_t bytes) noexcep
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t bytes) noexcept {
     using Word = std::uint64_t;
-    const bool aligned = (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % sizeof(Word) == 0;
+    const bool aligned =
+        (reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from)) % sizeof(Word) == 0;
     const std::size_t words = aligned ? bytes / sizeof(Word) * sizeof(Word) : 0;
     copy_units<Word>(to, from, words);
     copy_units<unsigned char>(to + words, from + words, bytes - words);
@@ -83,7 +85,8 @@ CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CU
     work.what = "a copy";
     begin_touch(destination, work.touches);
     begin_touch(source, work.touches);
-    // From pageable memory the source is read before the call returns; to pageable memory the call returns after the copy.
+    // From pageable memory the source is read before the call returns; to pageable memory the call
+    // returns after the copy.
     std::shared_ptr<std::vector<std::byte>> staged;
     if (allocation_at(source) == nullptr) {
         const std::byte* const bytes_of_source = reinterpret_cast<const std::byte*>(source);
@@ -131,7 +134,8 @@ CUresult copy_on_device(CUdeviceptr destination, CUdeviceptr source, std::size_t
 
 }  // namespace
 
-FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes,
+                                         CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemcpyAsync);
     return copy(destination, source, bytes, stream, Until::submitted);
 }
@@ -156,27 +160,32 @@ FTCUDA_SIM_EXPORT CUresult cuMemcpyDtoD_v2(CUdeviceptr destination, CUdeviceptr 
     return copy_on_device(destination, source, bytes, nullptr, Until::done);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr destination, const void* source, std::size_t bytes,
+                                                CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemcpyHtoDAsync_v2);
     return upload(destination, source, bytes, stream, Until::submitted);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemcpyDtoHAsync_v2(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemcpyDtoHAsync_v2(void* destination, CUdeviceptr source, std::size_t bytes,
+                                                CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemcpyDtoHAsync_v2);
     return download(destination, source, bytes, stream, Until::submitted);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes,
+                                                CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemcpyDtoDAsync_v2);
     return copy_on_device(destination, source, bytes, stream, Until::submitted);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, std::size_t count, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemsetD8Async(CUdeviceptr pointer, unsigned char value, std::size_t count,
+                                           CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemsetD8Async);
     return fill(pointer, value, count, stream);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuMemsetD16Async(CUdeviceptr pointer, unsigned short value, std::size_t count, CUstream stream) {
+FTCUDA_SIM_EXPORT CUresult cuMemsetD16Async(CUdeviceptr pointer, unsigned short value, std::size_t count,
+                                            CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemsetD16Async);
     return fill(pointer, value, count, stream);
 }

@@ -11,7 +11,8 @@ thread_local CUcontext current_context = nullptr;
 thread_local int capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
 DriverState& driver_state() noexcept {
-    static DriverState& only = *new DriverState;  // never destroyed: workers and daemon threads use it while the process exits
+    static DriverState& only =
+        *new DriverState;  // never destroyed: workers and daemon threads use it while the process exits
     return only;
 }
 
@@ -76,7 +77,9 @@ CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream) {
         if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
         std::shared_ptr<Stream>& slot =
             handle == CU_STREAM_PER_THREAD ? context->per_thread[this_thread()] : context->legacy;
-        if (!slot) slot = make_token_stream(*context, handle == CU_STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
+        if (!slot)
+            slot =
+                make_token_stream(*context, handle == CU_STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
         stream = slot;
         return CUDA_SUCCESS;
     }

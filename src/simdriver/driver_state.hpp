@@ -39,30 +39,30 @@ using Clock = std::map<std::uint64_t, std::uint64_t>;
 struct Point {
     std::shared_ptr<Queue> queue;
     std::uint64_t position = 0;
-    std::shared_ptr<const Clock> clock;   // null unless races are watched
+    std::shared_ptr<const Clock> clock;  // null unless races are watched
 
     bool reached() const noexcept;
 };
 
 struct Work {
-    std::vector<Point> after;             // other streams' work that must be done first
-    std::vector<std::uint64_t> touches;   // allocations by their begin, pending until this is done
-    std::function<CUresult()> run;        // without the lock; a failure poisons the context
-    std::uint64_t frees = 0;              // an allocation by its begin, freed when this is done
-    std::string what;                     // for reports of races
+    std::vector<Point> after;            // other streams' work that must be done first
+    std::vector<std::uint64_t> touches;  // allocations by their begin, pending until this is done
+    std::function<CUresult()> run;       // without the lock; a failure poisons the context
+    std::uint64_t frees = 0;             // an allocation by its begin, freed when this is done
+    std::string what;                    // for reports of races
     std::shared_ptr<const Clock> clock;
 };
 
 struct Queue {
-    std::uint64_t id = 0;            // its stream's
+    std::uint64_t id = 0;  // its stream's
     Context* context = nullptr;
     std::deque<Work> waiting;
     std::uint64_t submitted = 0;
     std::uint64_t completed = 0;
     std::condition_variable arrived;
     bool has_worker = false;
-    bool closed = false;             // its stream is destroyed: the worker ends with the last work
-    std::shared_ptr<const Clock> clock;   // of the latest work
+    bool closed = false;                 // its stream is destroyed: the worker ends with the last work
+    std::shared_ptr<const Clock> clock;  // of the latest work
 };
 
 // ---- Objects -------------------------------------------------------------------------------------------------------
@@ -75,7 +75,7 @@ struct Context {
     std::shared_ptr<struct Stream> legacy;
     std::unordered_map<std::uint64_t, std::shared_ptr<struct Stream>> per_thread;
     std::vector<std::weak_ptr<struct Stream>> streams;
-    std::vector<Point> lingering;    // work of destroyed streams
+    std::vector<Point> lingering;  // work of destroyed streams
 };
 
 struct Stream {
@@ -93,9 +93,9 @@ struct Stream {
 struct Event {
     Context* context = nullptr;
     unsigned flags = 0;
-    Point point;                                    // of the latest record
-    std::shared_ptr<double> reached_at;             // milliseconds, set by the record's work
-    std::shared_ptr<Capture> capture;               // recorded in a capturing stream
+    Point point;                         // of the latest record
+    std::shared_ptr<double> reached_at;  // milliseconds, set by the record's work
+    std::shared_ptr<Capture> capture;    // recorded in a capturing stream
 };
 
 struct Capture {
@@ -112,7 +112,7 @@ struct Graph {
 };
 
 struct Pool {
-    CUmemoryPool handle = nullptr;   // null once it is destroyed
+    CUmemoryPool handle = nullptr;  // null once it is destroyed
     int device = 0;
     int location = CU_MEM_LOCATION_TYPE_DEVICE;
     int allocation_type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -125,9 +125,9 @@ struct Pool {
 
 struct Module {
     Context* context = nullptr;
-    CUlibrary library = nullptr;             // that it is of; null for one that was loaded by itself
+    CUlibrary library = nullptr;  // that it is of; null for one that was loaded by itself
     std::shared_ptr<const ptx::Program> program;
-    std::vector<std::uint64_t> addresses;    // of Program::variables()
+    std::vector<std::uint64_t> addresses;  // of Program::variables()
     std::vector<CUfunction> functions;
 };
 
@@ -143,32 +143,38 @@ struct Function {
     std::shared_ptr<Module> module;
     CUmodule module_handle = nullptr;
     std::size_t entry = 0;
-    Attributes own;                                // as set on the function itself, which comes first
-    std::shared_ptr<const Attributes> of_kernel;   // as set on the kernel; null without one
+    Attributes own;                               // as set on the function itself, which comes first
+    std::shared_ptr<const Attributes> of_kernel;  // as set on the kernel; null without one
 
     Attributes effective() const {
         const Attributes& others = of_kernel ? *of_kernel : default_attributes;
-        return {own.max_dynamic_shared ? own.max_dynamic_shared : others.max_dynamic_shared, own.carveout ? own.carveout : others.carveout};
+        return {own.max_dynamic_shared ? own.max_dynamic_shared : others.max_dynamic_shared,
+                own.carveout ? own.carveout : others.carveout};
     }
 };
 
 // A program for all contexts; a module in each that asks for it.
 struct Library {
     std::shared_ptr<const ptx::Program> program;
-    std::vector<std::uint64_t> managed;            // by variable: the address of a managed one, shared by all modules
+    std::vector<std::uint64_t> managed;  // by variable: the address of a managed one, shared by all modules
     std::unordered_map<CUcontext, CUmodule> modules;
-    std::vector<CUkernel> kernels;                 // by entry, null until asked for
+    std::vector<CUkernel> kernels;  // by entry, null until asked for
 };
 
 struct Kernel {
     CUlibrary library = nullptr;
     std::size_t entry = 0;
-    std::vector<std::shared_ptr<Attributes>> attributes;   // by device
+    std::vector<std::shared_ptr<Attributes>> attributes;  // by device
 };
 
 // ---- Memory --------------------------------------------------------------------------------------------------------
 
-enum class Kind : unsigned char { device, pinned, managed, registered };   // registered: pinned memory of the program's own
+enum class Kind : unsigned char {
+    device,
+    pinned,
+    managed,
+    registered
+};  // registered: pinned memory of the program's own
 
 // What some work did to a part of an allocation.
 struct Past {
@@ -183,24 +189,24 @@ struct Past {
 struct Allocation {
     std::uint64_t begin = 0;
     std::uint64_t size = 0;
-    std::uint64_t in_use = 0;        // how much of it is somebody's, for work submitted from now on
-    std::uint64_t reachable = 0;     // the same, as of the work done so far; 0 while it is set aside
-    std::byte* bytes = nullptr;      // where the simulator may touch it
+    std::uint64_t in_use = 0;     // how much of it is somebody's, for work submitted from now on
+    std::uint64_t reachable = 0;  // the same, as of the work done so far; 0 while it is set aside
+    std::byte* bytes = nullptr;   // where the simulator may touch it
     Kind kind = Kind::device;
     int device = 0;
-    std::shared_ptr<Pool> pool;      // null for plain allocations
-    unsigned flags = 0;              // of pinned memory
-    std::uint64_t id = 0;            // never given twice
+    std::shared_ptr<Pool> pool;  // null for plain allocations
+    unsigned flags = 0;          // of pinned memory
+    std::uint64_t id = 0;        // never given twice
     bool module_owned = false;
-    bool freeing = false;            // a stream-ordered free is queued, or the memory is set aside
-    std::uint64_t pending = 0;       // queued or running work that touches it
-    std::vector<Past> past;          // while races are watched
+    bool freeing = false;       // a stream-ordered free is queued, or the memory is set aside
+    std::uint64_t pending = 0;  // queued or running work that touches it
+    std::vector<Past> past;     // while races are watched
 };
 
 // ---- Handles -------------------------------------------------------------------------------------------------------
 
-// Opaque values that lead to objects. Values are used again like the driver's, last freed first, so that code which keeps
-// a stale one is bitten; a value that leads nowhere is a violation.
+// Opaque values that lead to objects. Values are used again like the driver's, last freed first, so that code which
+// keeps a stale one is bitten; a value that leads nowhere is a violation.
 template <class Object>
 class Handles {
 public:
@@ -241,17 +247,18 @@ private:
     std::unordered_map<std::uint64_t, std::shared_ptr<Object>> live_;
 };
 
-// ---- The state of the driver -----------------------------------------------------------------------------------------------
+// ---- The state of the driver
+// -----------------------------------------------------------------------------------------------
 
 struct DriverState {
     std::mutex mutex;
     std::condition_variable progress;
 
-    std::atomic<bool> initialised{false};    // release: the tables below are filled; acquire at every entry
-    bool held = false;                       // the clock stands still
-    std::vector<std::shared_ptr<Context>> contexts;   // by device, made by cuInit
+    std::atomic<bool> initialised{false};            // release: the tables below are filled; acquire at every entry
+    bool held = false;                               // the clock stands still
+    std::vector<std::shared_ptr<Context>> contexts;  // by device, made by cuInit
     std::vector<std::shared_ptr<Pool>> default_pools;
-    std::vector<std::shared_ptr<Pool>> current_pools;   // what cuMemAllocAsync allocates from
+    std::vector<std::shared_ptr<Pool>> current_pools;  // what cuMemAllocAsync allocates from
     std::vector<std::uint64_t> memory_limits;
     std::vector<std::uint64_t> memory_used;
     std::uint64_t next_stream_id = 1;
@@ -266,7 +273,7 @@ struct DriverState {
     Handles<Library> libraries{8};
     Handles<Kernel> kernels{9};
 
-    std::map<std::uint64_t, Allocation> allocations;   // by begin
+    std::map<std::uint64_t, Allocation> allocations;  // by begin
     std::uint64_t next_allocation_id = 1;
 
     std::vector<std::shared_ptr<Capture>> captures;
@@ -288,7 +295,7 @@ extern thread_local int capture_mode;
 // Takes the top off the calling thread's stack of contexts; what is below becomes current.
 void pop_context();
 
-void violation(const std::string& text);   // under the lock
+void violation(const std::string& text);  // under the lock
 
 // The context behind current_context, or the error that the driver gives without one.
 CUresult current(Context*& context);
@@ -315,13 +322,15 @@ double now_milliseconds() noexcept;
 
 // ---- Capture -------------------------------------------------------------------------------------------------------
 
-// For the calls that the driver forbids while a capture is under way that the calling thread's mode minds. Invalidates it.
+// For the calls that the driver forbids while a capture is under way that the calling thread's
+// mode minds. Invalidates it.
 CUresult forbid_during_capture();
 // For calls that wait for or ask about a stream: an error, and the end of the capture, if it captures.
 CUresult forbid_on_capturing(const Stream& stream);
 CUresult forbid_context_wait(const Context& context);
 
-// ---- Memory ----------------------------------------------------------------------------------------------------------
+// ---- Memory
+// ----------------------------------------------------------------------------------------------------------
 
 CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin);
 // The live allocation with this address in it, else null.

@@ -59,7 +59,8 @@ FTCUDA_SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
 
 FTCUDA_SIM_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
     FTCUDA_SIM_ENTER(cuEventRecordWithFlags);
-    return flags == 0 ? record(event, stream) : CUDA_ERROR_INVALID_VALUE;   // 1: as a node of a graph, which nobody launches
+    return flags == 0 ? record(event, stream)
+                      : CUDA_ERROR_INVALID_VALUE;  // 1: as a node of a graph, which nobody launches
 }
 
 FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {

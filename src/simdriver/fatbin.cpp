@@ -11,14 +11,14 @@ struct Header {
     std::uint32_t magic;
     std::uint16_t version;
     std::uint16_t header_size;
-    std::uint64_t size;   // of the entries behind it
+    std::uint64_t size;  // of the entries behind it
 };
 
 struct Entry {
     std::uint16_t kind;
     std::uint16_t version;
     std::uint32_t header_size;
-    std::uint64_t size;   // of the payload behind it
+    std::uint64_t size;  // of the payload behind it
     std::uint32_t compressed_size;
     std::uint32_t options_offset;
     std::uint16_t minor;
@@ -31,9 +31,7 @@ constexpr std::uint16_t kind_ptx = 1;
 
 }  // namespace
 
-bool is_fatbin(const char* image) noexcept {
-    return std::memcmp(image, &magic, sizeof magic) == 0;
-}
+bool is_fatbin(const char* image) noexcept { return std::memcmp(image, &magic, sizeof magic) == 0; }
 
 std::string ptx_of_fatbin(const char* image, unsigned compute_capability, std::string& log) {
     Header header;
@@ -46,7 +44,8 @@ std::string ptx_of_fatbin(const char* image, unsigned compute_capability, std::s
     while (left >= sizeof(Entry)) {
         Entry entry;
         std::memcpy(&entry, at, sizeof entry);
-        if (entry.header_size < sizeof entry || entry.header_size > left || entry.size > left - entry.header_size) break;
+        if (entry.header_size < sizeof entry || entry.header_size > left || entry.size > left - entry.header_size)
+            break;
         if (entry.kind == kind_ptx && entry.arch <= compute_capability && entry.arch >= best_arch) {
             compressed = entry.compressed_size != 0;
             if (!compressed) {

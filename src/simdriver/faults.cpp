@@ -24,7 +24,7 @@ struct Plan {
     std::condition_variable changed;
     std::map<std::uint64_t, Fault> faults;
     std::uint64_t next_id = 1;
-    std::atomic<std::size_t> size{0};   // so that calls without any plan take no lock
+    std::atomic<std::size_t> size{0};  // so that calls without any plan take no lock
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Call::count)> calls{};
 };
 

@@ -10,8 +10,8 @@ bool apply_faults(Call call, CUresult& result);
 // Waits where a fault holds the calling thread's call after its effect.
 void leave_call() noexcept;
 
-std::uint64_t calls_of(const char* symbol);   // of all entries when null
-const char* name_of(std::uint64_t index);     // null past the last entry
+std::uint64_t calls_of(const char* symbol);  // of all entries when null
+const char* name_of(std::uint64_t index);    // null past the last entry
 std::uint64_t add_fault(const FtcudaSimFault& fault);
 void release_fault(std::uint64_t id);
 std::uint64_t fault_hits(std::uint64_t id);

@@ -1,5 +1,5 @@
-// What the simulator declares of the driver's ABI beyond ftcuda's own part, for other programs. `tests/driver/abi_check.cpp`
-// compares it with the real headers too.
+// What the simulator declares of the driver's ABI beyond ftcuda's own part, for other programs.
+// `tests/driver/abi_check.cpp` compares it with the real headers too.
 #pragma once
 
 #include "../ftcuda/_driver/abi.hpp"

@@ -17,7 +17,7 @@ struct CallDescription {
     const char* name;
     int version;
     void* address;
-    bool takes_stream;   // as a parameter
+    bool takes_stream;  // as a parameter
 };
 
 const CallDescription& describe(Call call) noexcept;
@@ -47,6 +47,6 @@ extern "C" {
 #define FTCUDA_SIM_EXPORT extern "C" __attribute__((visibility("default")))
 #endif
 
-#define FTCUDA_SIM_ENTER(symbol)                                                                     \
-    const Passage passage;                                                                           \
+#define FTCUDA_SIM_ENTER(symbol) \
+    const Passage passage;       \
     if (const CUresult refused = enter(Call::symbol); refused != CUDA_SUCCESS) return refused

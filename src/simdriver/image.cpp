@@ -18,7 +18,8 @@ void write_log(const JitOptions& options, const std::string& log) {
     for (unsigned index = 0; index < options.count; ++index) {
         void* const value = options.values[index];
         if (options.names[index] == CU_JIT_ERROR_LOG_BUFFER) buffer = static_cast<char*>(value);
-        if (options.names[index] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES) capacity = reinterpret_cast<std::uintptr_t>(value);
+        if (options.names[index] == CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES)
+            capacity = reinterpret_cast<std::uintptr_t>(value);
     }
     if (buffer == nullptr || capacity == 0) return;
     const std::size_t length = std::min(log.size(), capacity - 1);
@@ -43,7 +44,10 @@ CUresult result_of(ptx::LoadError error) noexcept {
 CUresult load_program(const void* image, const JitOptions& options, std::shared_ptr<const ptx::Program>& program) {
     const char* text = static_cast<const char*>(image);
     if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (std::memcmp(text, "\x7f" "ELF", 4) == 0) {
+    if (std::memcmp(text,
+                    "\x7f"
+                    "ELF",
+                    4) == 0) {
         write_log(options, "the simulated driver runs PTX only: compile to PTX");
         return CUDA_ERROR_NO_BINARY_FOR_GPU;
     }
@@ -69,7 +73,7 @@ CUresult read_image(const char* path, std::string& image) {
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
     image.assign(std::istreambuf_iterator<char>(file), {});
-    if (image.size() < 4) image.resize(4);   // as much as is looked at before anything is known
+    if (image.size() < 4) image.resize(4);  // as much as is looked at before anything is known
     return CUDA_SUCCESS;
 }
 

@@ -12,7 +12,8 @@ namespace ftcuda::sim {
 
 namespace {
 
-constexpr std::size_t workspace_bytes = 4096;  // of a cooperative launch: the barrier that grid synchronisation counts in
+constexpr std::size_t workspace_bytes =
+    4096;  // of a cooperative launch: the barrier that grid synchronisation counts in
 
 struct Shape {
     std::array<unsigned, 3> grid;
@@ -47,13 +48,15 @@ CUresult check(const Shape& shape, const Function& function, const ptx::Entry& e
     for (int axis = 0; axis < 3; ++axis) {
         if (shape.block[axis] == 0 || shape.block[axis] > block_limits[axis]) return CUDA_ERROR_INVALID_VALUE;
         if (shape.grid[axis] == 0 || shape.grid[axis] > grid_limits[axis]) return CUDA_ERROR_INVALID_VALUE;
-        if (entry.required_block[0] != 0 && shape.block[axis] != entry.required_block[axis]) return CUDA_ERROR_INVALID_VALUE;
+        if (entry.required_block[0] != 0 && shape.block[axis] != entry.required_block[axis])
+            return CUDA_ERROR_INVALID_VALUE;
         threads *= shape.block[axis];
         blocks *= shape.grid[axis];
     }
     if (threads > 1024) return CUDA_ERROR_INVALID_VALUE;
     if (threads > entry.max_threads) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    if (static_cast<int>(shape.shared_bytes) > *function.effective().max_dynamic_shared) return CUDA_ERROR_INVALID_VALUE;
+    if (static_cast<int>(shape.shared_bytes) > *function.effective().max_dynamic_shared)
+        return CUDA_ERROR_INVALID_VALUE;
     if (shape.cooperative) {
         int multiprocessors = 0;
         device_attribute(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, multiprocessors);
@@ -93,7 +96,8 @@ void touch_parameters(const std::vector<std::byte>& block, std::vector<std::uint
     }
 }
 
-CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape, const std::vector<std::byte>& parameters) {
+CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
+             const std::vector<std::byte>& parameters) {
     ptx::Launch launch;
     launch.entry = entry.name;
     launch.grid = shape.grid;
@@ -109,7 +113,9 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape, 
     if (scheduler::is_scheduled()) launch.slice = [] { scheduler::point("slice of a kernel"); };
     if (shape.cooperative) {
         const Guard lock(driver_state().mutex);
-        if (const CUresult result = allocate(module.context->device, Kind::device, workspace_bytes, nullptr, launch.workspace); result != CUDA_SUCCESS) {
+        if (const CUresult result =
+                allocate(module.context->device, Kind::device, workspace_bytes, nullptr, launch.workspace);
+            result != CUDA_SUCCESS) {
             return result;
         }
         std::memset(find_allocation(launch.workspace, 1)->bytes, 0, workspace_bytes);
@@ -136,28 +142,34 @@ CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_ha
     Work work;
     work.what = "kernel " + std::string(entry.name);
     touch_parameters(block, work.touches);
-    work.run = [module = function->module, &entry, shape, block = std::move(block)] { return run(*module, entry, shape, block); };
+    work.run = [module = function->module, &entry, shape, block = std::move(block)] {
+        return run(*module, entry, shape, block);
+    };
     submit(*stream, std::move(work));
     return CUDA_SUCCESS;
 }
 
 }  // namespace
 
-FTCUDA_SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                          unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream, void** parameters,
-                                          void** extra) {
+FTCUDA_SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
+                                          unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
+                                          CUstream stream, void** parameters, void** extra) {
     FTCUDA_SIM_ENTER(cuLaunchKernel);
-    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false}, stream, parameters, extra);
+    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false}, stream,
+                         parameters, extra);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,
-                                                     unsigned block_y, unsigned block_z, unsigned shared_bytes, CUstream stream,
+FTCUDA_SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
+                                                     unsigned grid_z, unsigned block_x, unsigned block_y,
+                                                     unsigned block_z, unsigned shared_bytes, CUstream stream,
                                                      void** parameters) {
     FTCUDA_SIM_ENTER(cuLaunchCooperativeKernel);
-    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true}, stream, parameters, nullptr);
+    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true}, stream,
+                         parameters, nullptr);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
+FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
+                                            void** extra) {
     FTCUDA_SIM_ENTER(cuLaunchKernelEx);
     Shape shape{{config->gridDimX, config->gridDimY, config->gridDimZ},
                 {config->blockDimX, config->blockDimY, config->blockDimZ},
@@ -166,19 +178,15 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunc
     for (unsigned index = 0; index < config->numAttrs; ++index) {
         const CUlaunchAttribute& attribute = config->attrs[index];
         switch (attribute.id) {
-        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE:
-            shape.cooperative = attribute.value.cooperative != 0;
-            break;
+        case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
         case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
             const auto& cluster = attribute.value.clusterDim;
             if (cluster.x * cluster.y * cluster.z != 1) return CUDA_ERROR_NOT_SUPPORTED;
             break;
         }
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // permitted, not required, to overlap
-        case CU_LAUNCH_ATTRIBUTE_PRIORITY:
-            break;
-        default:
-            return CUDA_ERROR_NOT_SUPPORTED;
+        case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;
+        default: return CUDA_ERROR_NOT_SUPPORTED;
         }
     }
     return submit_launch(function, shape, config->hStream, parameters, extra);

@@ -23,7 +23,9 @@ CUresult find_kernel(CUkernel handle, std::shared_ptr<Kernel>& kernel) {
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-const ptx::Entry& entry_of(const Kernel& kernel) { return driver_state().libraries.find(kernel.library)->program->entries()[kernel.entry]; }
+const ptx::Entry& entry_of(const Kernel& kernel) {
+    return driver_state().libraries.find(kernel.library)->program->entries()[kernel.entry];
+}
 
 CUresult check_options(const int* options, unsigned count, bool from_file) {
     for (unsigned index = 0; index < count; ++index) {
@@ -51,7 +53,8 @@ CUresult load_library(CUlibrary* handle, const void* image, const JitOptions& op
     const Guard lock(driver_state().mutex);
     for (const ptx::Variable& variable : library->program->variables()) {
         std::uint64_t address = 0;
-        if (const CUresult result = variable.managed ? place_variable(0, variable, address) : CUDA_SUCCESS; result != CUDA_SUCCESS) {
+        if (const CUresult result = variable.managed ? place_variable(0, variable, address) : CUDA_SUCCESS;
+            result != CUDA_SUCCESS) {
             free_managed(*library);
             return result;
         }
@@ -77,7 +80,8 @@ CUresult module_in(CUlibrary handle, Context& context, CUmodule& module) {
 CUresult function_in(const Kernel& kernel, Context& context, CUfunction& function) {
     CUmodule module = nullptr;
     if (const CUresult result = module_in(kernel.library, context, module); result != CUDA_SUCCESS) return result;
-    if (const CUresult result = function_named(module, entry_of(kernel).name.c_str(), function); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = function_named(module, entry_of(kernel).name.c_str(), function); result != CUDA_SUCCESS)
+        return result;
     driver_state().functions.find(function)->of_kernel = kernel.attributes[static_cast<std::size_t>(context.device)];
     return CUDA_SUCCESS;
 }
@@ -88,7 +92,8 @@ CUkernel kernel_of(CUlibrary handle, Library& library, std::size_t entry) {
         auto kernel = std::make_shared<Kernel>();
         kernel->library = handle;
         kernel->entry = entry;
-        for (int device = 0; device < device_count(); ++device) kernel->attributes.push_back(std::make_shared<Attributes>(default_attributes));
+        for (int device = 0; device < device_count(); ++device)
+            kernel->attributes.push_back(std::make_shared<Attributes>(default_attributes));
         known = reinterpret_cast<CUkernel>(driver_state().kernels.add(kernel));
     }
     return known;
@@ -113,17 +118,19 @@ CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, C
     return context->failure;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, int* options, void** values, unsigned count,
-                                             int* library_options, void**, unsigned library_count) {
+FTCUDA_SIM_EXPORT CUresult cuLibraryLoadData(CUlibrary* library, const void* image, int* options, void** values,
+                                             unsigned count, int* library_options, void**, unsigned library_count) {
     FTCUDA_SIM_ENTER(cuLibraryLoadData);
-    if (const CUresult result = check_options(library_options, library_count, false); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = check_options(library_options, library_count, false); result != CUDA_SUCCESS)
+        return result;
     return load_library(library, image, {count, options, values});
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, int* options, void** values, unsigned count,
-                                                 int* library_options, void**, unsigned library_count) {
+FTCUDA_SIM_EXPORT CUresult cuLibraryLoadFromFile(CUlibrary* library, const char* path, int* options, void** values,
+                                                 unsigned count, int* library_options, void**, unsigned library_count) {
     FTCUDA_SIM_ENTER(cuLibraryLoadFromFile);
-    if (const CUresult result = check_options(library_options, library_count, true); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = check_options(library_options, library_count, true); result != CUDA_SUCCESS)
+        return result;
     std::string image;
     if (const CUresult result = read_image(path, image); result != CUDA_SUCCESS) return result;
     return load_library(library, image.c_str(), {count, options, values});
@@ -152,7 +159,8 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetKernel(CUkernel* kernel, CUlibrary handle
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
     const std::vector<ptx::Entry>& entries = library->program->entries();
-    const auto found = std::find_if(entries.begin(), entries.end(), [&](const ptx::Entry& entry) { return entry.name == name; });
+    const auto found =
+        std::find_if(entries.begin(), entries.end(), [&](const ptx::Entry& entry) { return entry.name == name; });
     if (found == entries.end()) return CUDA_ERROR_NOT_FOUND;
     *kernel = kernel_of(handle, *library, static_cast<std::size_t>(found - entries.begin()));
     return CUDA_SUCCESS;
@@ -172,7 +180,8 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryEnumerateKernels(CUkernel* kernels, unsigned
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
     if (const CUresult result = find_library(handle, library); result != CUDA_SUCCESS) return result;
-    for (std::size_t entry = 0; entry < library->kernels.size() && entry < capacity; ++entry) kernels[entry] = kernel_of(handle, *library, entry);
+    for (std::size_t entry = 0; entry < library->kernels.size() && entry < capacity; ++entry)
+        kernels[entry] = kernel_of(handle, *library, entry);
     return CUDA_SUCCESS;
 }
 
@@ -186,7 +195,8 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetModule(CUmodule* module, CUlibrary handle
     return module_in(handle, *context, *module);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+FTCUDA_SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle,
+                                              const char* name) {
     FTCUDA_SIM_ENTER(cuLibraryGetGlobal);
     const Guard lock(driver_state().mutex);
     Context* context = nullptr;
@@ -198,7 +208,8 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryGetGlobal(CUdeviceptr* pointer, std::size_t*
     return variable_named(*driver_state().modules.find(module), name, pointer, bytes);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle, const char* name) {
+FTCUDA_SIM_EXPORT CUresult cuLibraryGetManaged(CUdeviceptr* pointer, std::size_t* bytes, CUlibrary handle,
+                                               const char* name) {
     FTCUDA_SIM_ENTER(cuLibraryGetManaged);
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Library> library;
@@ -259,7 +270,8 @@ FTCUDA_SIM_EXPORT CUresult cuKernelSetAttribute(int attribute, int value, CUkern
     return set_attribute(entry_of(*kernel), *kernel->attributes[static_cast<std::size_t>(device)], attribute, value);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+FTCUDA_SIM_EXPORT CUresult cuKernelGetParamInfo(CUkernel handle, std::size_t index, std::size_t* offset,
+                                                std::size_t* bytes) {
     FTCUDA_SIM_ENTER(cuKernelGetParamInfo);
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;

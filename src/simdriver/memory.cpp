@@ -10,14 +10,14 @@ namespace ftcuda::sim {
 
 namespace {
 
-constexpr std::uint64_t granularity = 512;        // as cuMemAlloc aligns
-constexpr std::uint64_t filled = 16 << 20;        // garbage is written to this much of an allocation
-constexpr std::uint64_t resident = 256 << 10;     // the pages of larger ones go back to the system when they are freed
+constexpr std::uint64_t granularity = 512;     // as cuMemAlloc aligns
+constexpr std::uint64_t filled = 16 << 20;     // garbage is written to this much of an allocation
+constexpr std::uint64_t resident = 256 << 10;  // the pages of larger ones go back to the system when they are freed
 constexpr int fresh = 0xa5;
 constexpr int freed = 0xdd;
 
-// One device's memory. The addresses handed out cannot be touched, so that host code which dereferences one faults; their
-// bytes lie elsewhere.
+// One device's memory. The addresses handed out cannot be touched, so that host code which dereferences one faults;
+// their bytes lie elsewhere.
 class Arena {
 public:
     explicit Arena(std::uint64_t size) {
@@ -62,7 +62,8 @@ public:
 
     // Gives the whole pages of a range back to the system.
     void drop(std::uint64_t begin, std::uint64_t size) const noexcept {
-        const std::uint64_t first = (begin + pages::size - 1) / pages::size * pages::size;  // the base is a page's begin too
+        const std::uint64_t first =
+            (begin + pages::size - 1) / pages::size * pages::size;  // the base is a page's begin too
         const std::uint64_t last = (begin + size) / pages::size * pages::size;
         if (first < last) pages::drop(bytes(first), last - first);
     }
@@ -74,15 +75,14 @@ private:
 };
 
 Arena& arena(int device) {
-    static std::vector<std::unique_ptr<Arena>>& arenas = *new std::vector<std::unique_ptr<Arena>>(static_cast<std::size_t>(device_count()));
+    static std::vector<std::unique_ptr<Arena>>& arenas =
+        *new std::vector<std::unique_ptr<Arena>>(static_cast<std::size_t>(device_count()));
     std::unique_ptr<Arena>& mine = arenas[static_cast<std::size_t>(device)];
     if (!mine) mine = std::make_unique<Arena>(device_memory());
     return *mine;
 }
 
-std::uint64_t rounded(std::uint64_t size) noexcept {
-    return (size + granularity - 1) / granularity * granularity;
-}
+std::uint64_t rounded(std::uint64_t size) noexcept { return (size + granularity - 1) / granularity * granularity; }
 
 // Whether [offset, offset + size) lies in the first `limit` bytes.
 bool holds(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) noexcept {

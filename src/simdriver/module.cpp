@@ -35,13 +35,13 @@ void relocate(const Module& module) {
 
 void free_variables(const Module& module) {
     for (std::size_t index = 0; index < module.addresses.size(); ++index) {
-        if (module.library != nullptr && module.program->variables()[index].managed) continue;   // the library's
+        if (module.library != nullptr && module.program->variables()[index].managed) continue;  // the library's
         if (Allocation* const allocation = find_allocation(module.addresses[index], 1)) release(*allocation);
     }
 }
 
-// Where parameters begin in the constant bank: measured on cubins of CUDA 11.8 to 13.5. Alignment applies to bank addresses,
-// so an offset in the parameter block depends on it.
+// Where parameters begin in the constant bank: measured on cubins of CUDA 11.8 to 13.5. Alignment applies to bank
+// addresses, so an offset in the parameter block depends on it.
 std::size_t bank_base() noexcept {
     if (compute_capability() >= 100) return 0x380;
     return compute_capability() >= 90 ? 0x210 : 0x160;
@@ -83,7 +83,8 @@ CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> progr
         std::uint64_t address = 0;
         if (library != nullptr && variables[index].managed) {
             address = managed[index];
-        } else if (const CUresult result = place_variable(context.device, variables[index], address); result != CUDA_SUCCESS) {
+        } else if (const CUresult result = place_variable(context.device, variables[index], address);
+                   result != CUDA_SUCCESS) {
             free_variables(*module);
             return result;
         }
@@ -134,7 +135,8 @@ CUresult variable_named(const Module& module, const char* name, CUdeviceptr* poi
     return CUDA_ERROR_NOT_FOUND;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned count, int* options, void** values) {
+FTCUDA_SIM_EXPORT CUresult cuModuleLoadDataEx(CUmodule* handle, const void* image, unsigned count, int* options,
+                                              void** values) {
     FTCUDA_SIM_ENTER(cuModuleLoadDataEx);
     return load_module(handle, image, {count, options, values});
 }
@@ -176,7 +178,8 @@ FTCUDA_SIM_EXPORT CUresult cuModuleGetFunction(CUfunction* handle, CUmodule modu
     return function_named(module, name, *handle);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle, const char* name) {
+FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_t* bytes, CUmodule handle,
+                                                const char* name) {
     FTCUDA_SIM_ENTER(cuModuleGetGlobal_v2);
     const Guard lock(driver_state().mutex);
     const std::shared_ptr<Module> module = driver_state().modules.find(handle);
@@ -219,9 +222,7 @@ bool fixed_attribute(const ptx::Entry& entry, int attribute, int& value) {
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
-        value = 0;
-        return profile()->driver_version >= 11080;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: value = 0; return profile()->driver_version >= 11080;
     default: return false;
     }
 }
@@ -283,7 +284,8 @@ FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, 
     return set_attribute(entry_of(*function), function->own, attribute, value);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset, std::size_t* bytes) {
+FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
+                                              std::size_t* bytes) {
     FTCUDA_SIM_ENTER(cuFuncGetParamInfo);
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Function> function;

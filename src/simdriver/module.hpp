@@ -1,5 +1,5 @@
-// Modules, libraries and the functions in them, as the exports share them. Everything is called under the lock but what says
-// otherwise.
+// Modules, libraries and the functions in them, as the exports share them. Everything is called under the lock
+// but what says otherwise.
 #pragma once
 
 #include "driver_state.hpp"
@@ -20,7 +20,8 @@ CUresult read_image(const char* path, std::string& image);
 
 const ptx::Entry& entry_of(const Function& function);
 
-// The function behind a handle, which may be a kernel's: then its function in `context`, or in the current one for null.
+// The function behind a handle, which may be a kernel's: then its function in `context`, or in the
+// current one for null.
 CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, Context* context = nullptr);
 CUresult function_named(CUmodule module, const char* name, CUfunction& function);
 CUresult parameter_info(const ptx::Entry& entry, std::size_t index, std::size_t* offset, std::size_t* bytes);
@@ -29,7 +30,8 @@ CUresult parameter_info(const ptx::Entry& entry, std::size_t index, std::size_t*
 CUresult get_attribute(const ptx::Entry& entry, const Attributes& attributes, int attribute, int& value);
 CUresult set_attribute(const ptx::Entry& entry, Attributes& attributes, int attribute, int value);
 
-// A module of the program in a context, with memory for its variables. Those of a library that are managed are the library's.
+// A module of the program in a context, with memory for its variables. Those of a library that are
+// managed are the library's.
 CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> program, CUlibrary library,
                      const std::vector<std::uint64_t>& managed, CUmodule& module);
 void unload(CUmodule module);

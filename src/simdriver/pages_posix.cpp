@@ -10,9 +10,7 @@ namespace ftcuda::sim::pages {
 
 namespace {
 
-std::uint64_t whole(std::uint64_t length) noexcept {
-    return (length + size - 1) / size * size;
-}
+std::uint64_t whole(std::uint64_t length) noexcept { return (length + size - 1) / size * size; }
 
 }  // namespace
 
@@ -30,22 +28,18 @@ bool provide(std::byte*, std::uint64_t) noexcept {
     return true;  // pages come as they are touched
 }
 
-void drop(std::byte* bytes, std::uint64_t length) noexcept {
-    madvise(bytes, length, MADV_REMOVE);
-}
+void drop(std::byte* bytes, std::uint64_t length) noexcept { madvise(bytes, length, MADV_REMOVE); }
 
 std::byte* map(std::uint64_t length) noexcept {
     void* const bytes = mmap(nullptr, whole(length), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return bytes == MAP_FAILED ? nullptr : static_cast<std::byte*>(bytes);
 }
 
-void unmap(std::byte* bytes, std::uint64_t length) noexcept {
-    munmap(bytes, whole(length));
-}
+void unmap(std::byte* bytes, std::uint64_t length) noexcept { munmap(bytes, whole(length)); }
 
 bool usable(std::uint64_t begin, std::uint64_t length) noexcept {
-    std::FILE* const maps = std::fopen("/proc/self/maps", "re");   // "first-last rwxp ...", in order of the addresses
-    if (maps == nullptr) return true;                               // no way to tell
+    std::FILE* const maps = std::fopen("/proc/self/maps", "re");  // "first-last rwxp ...", in order of the addresses
+    if (maps == nullptr) return true;                             // no way to tell
     std::uint64_t at = begin;
     char line[512];
     while (at < begin + length && std::fgets(line, sizeof line, maps) != nullptr) {

@@ -16,23 +16,22 @@ bool provide(std::byte* bytes, std::uint64_t length) noexcept {
     return VirtualAlloc(bytes, length, MEM_COMMIT, PAGE_READWRITE) != nullptr;  // all pages that hold a byte of it
 }
 
-void drop(std::byte* bytes, std::uint64_t length) noexcept {
-    VirtualFree(bytes, length, MEM_DECOMMIT);
-}
+void drop(std::byte* bytes, std::uint64_t length) noexcept { VirtualFree(bytes, length, MEM_DECOMMIT); }
 
 std::byte* map(std::uint64_t length) noexcept {
     return static_cast<std::byte*>(VirtualAlloc(nullptr, length, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE));
 }
 
-void unmap(std::byte* bytes, std::uint64_t) noexcept {
-    VirtualFree(bytes, 0, MEM_RELEASE);
-}
+void unmap(std::byte* bytes, std::uint64_t) noexcept { VirtualFree(bytes, 0, MEM_RELEASE); }
 
 bool usable(std::uint64_t begin, std::uint64_t length) noexcept {
     for (std::uint64_t at = begin; at < begin + length;) {
         MEMORY_BASIC_INFORMATION region;
-        if (VirtualQuery(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &region, sizeof region) == 0) return false;
-        if (region.State != MEM_COMMIT || (region.Protect & (PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE)) == 0) return false;
+        if (VirtualQuery(reinterpret_cast<void*>(static_cast<std::uintptr_t>(at)), &region, sizeof region) == 0)
+            return false;
+        if (region.State != MEM_COMMIT ||
+            (region.Protect & (PAGE_READWRITE | PAGE_WRITECOPY | PAGE_EXECUTE_READWRITE)) == 0)
+            return false;
         at = reinterpret_cast<std::uintptr_t>(region.BaseAddress) + region.RegionSize;
     }
     return true;

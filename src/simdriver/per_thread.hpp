@@ -1,7 +1,7 @@
 // One object per thread, made by its first use there and destroyed with the thread.
 //
-// Not `thread_local`: with MinGW a thread's variables are freed before their destructors run. The destructor of `Value` must
-// not use `thread_local` variables either.
+// Not `thread_local`: with MinGW a thread's variables are freed before their destructors run. The destructor of `Value`
+// must not use `thread_local` variables either.
 #pragma once
 
 #include <cstdlib>

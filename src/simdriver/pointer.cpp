@@ -15,8 +15,10 @@ CUresult put(void* place, Value value) noexcept {
 CUresult tell(void* value, int attribute, const Allocation& allocation, CUdeviceptr pointer) {
     const bool on_host = allocation.kind == Kind::pinned || allocation.kind == Kind::registered;
     switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_CONTEXT: return put(value, driver_state().contexts[static_cast<std::size_t>(allocation.device)]->handle);
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: return put<unsigned>(value, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        return put(value, driver_state().contexts[static_cast<std::size_t>(allocation.device)]->handle);
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+        return put<unsigned>(value, on_host ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE);
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER: return put(value, pointer);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
         if (allocation.kind == Kind::device) return CUDA_ERROR_INVALID_VALUE;
@@ -32,7 +34,8 @@ CUresult tell(void* value, int attribute, const Allocation& allocation, CUdevice
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: return put<std::uint64_t>(value, CU_MEM_HANDLE_TYPE_NONE);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE: return put<unsigned char>(value, 0);
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS: return put<unsigned>(value, CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE);
-    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: return put<CUmemoryPool>(value, allocation.pool ? allocation.pool->handle : nullptr);
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+        return put<CUmemoryPool>(value, allocation.pool ? allocation.pool->handle : nullptr);
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }
@@ -75,8 +78,10 @@ FTCUDA_SIM_EXPORT CUresult cuPointerGetAttributes(unsigned count, int* attribute
     const Guard lock(driver_state().mutex);
     const Allocation* const allocation = find_allocation(pointer, 1);
     for (unsigned index = 0; index < count; ++index) {
-        const bool absent = allocation == nullptr || (attributes[index] == CU_POINTER_ATTRIBUTE_HOST_POINTER && allocation->kind == Kind::device);
-        const CUresult result = absent ? tell_nothing(values[index], attributes[index]) : tell(values[index], attributes[index], *allocation, pointer);
+        const bool absent = allocation == nullptr || (attributes[index] == CU_POINTER_ATTRIBUTE_HOST_POINTER &&
+                                                      allocation->kind == Kind::device);
+        const CUresult result = absent ? tell_nothing(values[index], attributes[index])
+                                       : tell(values[index], attributes[index], *allocation, pointer);
         if (result != CUDA_SUCCESS) return result;
     }
     return CUDA_SUCCESS;

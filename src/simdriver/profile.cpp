@@ -12,8 +12,8 @@ using namespace abi;
 
 namespace {
 
-// PTX versions by CUDA release: PTX ISA, release history. Ends of the attributes: cuda.h of 11.8, 12.9 and 13.5, a 13.0 driver
-// asked; those of 11.2, 12.0 and 12.4 lie in between.
+// PTX versions by CUDA release: PTX ISA, release history. Ends of the attributes: cuda.h of 11.8, 12.9 and 13.5, a 13.0
+// driver asked; those of 11.2, 12.0 and 12.4 lie in between.
 constexpr Profile profiles[] = {
     {"11.2", 11020, 72, 120, true, false, true, false},  {"11.8", 11080, 78, 124, true, false, true, false},
     {"12.0", 12000, 80, 128, true, false, true, false},  {"12.4", 12040, 84, 135, true, false, true, false},
@@ -107,7 +107,8 @@ bool device_attribute(int attribute, int& value) noexcept {
     case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED: value = simulated.memory_pools; return true;
     case CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED: value = simulated.host_pools; return true;
     case CU_DEVICE_ATTRIBUTE_TENSOR_MAP_ACCESS_SUPPORTED:
-        value = simulated.driver_version >= 12000 && compute_capability() >= 90;   // where cuTensorMapEncodeTiled is of use
+        value =
+            simulated.driver_version >= 12000 && compute_capability() >= 90;  // where cuTensorMapEncodeTiled is of use
         return true;
     default: value = 0; return true;
     }

@@ -12,9 +12,9 @@ namespace {
 // Relaxed: switched while nothing runs.
 std::atomic<bool> watching{false};
 
-Clock host;   // under the driver's lock
+Clock host;  // under the driver's lock
 
-using Ranges = std::map<std::uint64_t, std::uint64_t>;   // begin -> end, apart from each other
+using Ranges = std::map<std::uint64_t, std::uint64_t>;  // begin -> end, apart from each other
 
 // By ptx::Access, of the work that this thread runs.
 std::array<Ranges, 3>& touched() {
@@ -22,7 +22,7 @@ std::array<Ranges, 3>& touched() {
     return *mine;
 }
 
-constexpr std::size_t remembered = 512;   // of the accesses to one allocation, the latest
+constexpr std::size_t remembered = 512;  // of the accesses to one allocation, the latest
 
 void join(Clock& into, const Clock& from) {
     for (const auto& [queue, position] : from) {
@@ -37,7 +37,7 @@ bool knows(const Clock& clock, const Past& past) {
 }
 
 bool conflict(ptx::Access a, ptx::Access b) noexcept {
-    return a != b || a == ptx::Access::write;   // reads beside reads are fine, and so are atomics beside atomics
+    return a != b || a == ptx::Access::write;  // reads beside reads are fine, and so are atomics beside atomics
 }
 
 const char* verb(ptx::Access access) noexcept {
@@ -47,21 +47,24 @@ const char* verb(ptx::Access access) noexcept {
 void report(const Allocation& allocation, const Past& past, const Past& now) {
     const std::uint64_t begin = std::max(past.begin, now.begin) - allocation.begin;
     const std::uint64_t end = std::min(past.end, now.end) - allocation.begin;
-    violation("no order between streams: " + now.what + " in stream " + std::to_string(now.queue) + ' ' + verb(now.access) + " bytes " +
-              std::to_string(begin) + " to " + std::to_string(end) + " of an allocation of " + std::to_string(allocation.in_use) + " that " +
-              past.what + " in stream " + std::to_string(past.queue) + ' ' + verb(past.access));
+    violation("no order between streams: " + now.what + " in stream " + std::to_string(now.queue) + ' ' +
+              verb(now.access) + " bytes " + std::to_string(begin) + " to " + std::to_string(end) +
+              " of an allocation of " + std::to_string(allocation.in_use) + " that " + past.what + " in stream " +
+              std::to_string(past.queue) + ' ' + verb(past.access));
 }
 
 void compare(Allocation& allocation, const Past& now, const Clock& clock) {
     for (const Past& past : allocation.past) {
         const bool overlap = past.begin < now.end && now.begin < past.end;
-        if (overlap && past.queue != now.queue && conflict(past.access, now.access) && !knows(clock, past)) report(allocation, past, now);
+        if (overlap && past.queue != now.queue && conflict(past.access, now.access) && !knows(clock, past))
+            report(allocation, past, now);
     }
 }
 
 void remember(Allocation& allocation, Past now) {
     for (Past& past : allocation.past) {
-        if (past.queue != now.queue || past.access != now.access || past.begin != now.begin || past.end != now.end) continue;
+        if (past.queue != now.queue || past.access != now.access || past.begin != now.begin || past.end != now.end)
+            continue;
         past = std::move(now);
         return;
     }
@@ -104,7 +107,7 @@ void touch(std::uint64_t address, std::size_t size, ptx::Access access) {
         --next;
         begin = next->first;
     }
-    while (next != ranges.end() && next->first <= end) {   // swallow what it meets
+    while (next != ranges.end() && next->first <= end) {  // swallow what it meets
         end = std::max(end, next->second);
         next = ranges.erase(next);
     }
@@ -117,8 +120,13 @@ void end(const Queue& queue, const Work& work) {
     for (std::size_t kind = 0; kind < ranges.size(); ++kind) {
         for (const auto& [begin, end] : ranges[kind]) {
             Allocation* const allocation = find_allocation(begin, 1);
-            if (allocation == nullptr) continue;   // plain host memory
-            Past now{begin, std::min(end, allocation->begin + allocation->size), static_cast<ptx::Access>(kind), queue.id, queue.completed + 1, work.what};
+            if (allocation == nullptr) continue;  // plain host memory
+            Past now{begin,
+                     std::min(end, allocation->begin + allocation->size),
+                     static_cast<ptx::Access>(kind),
+                     queue.id,
+                     queue.completed + 1,
+                     work.what};
             compare(*allocation, now, *work.clock);
             remember(*allocation, std::move(now));
         }

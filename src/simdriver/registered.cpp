@@ -6,7 +6,8 @@ namespace ftcuda::sim {
 
 namespace {
 
-constexpr unsigned known_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP | CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
+constexpr unsigned known_flags = CU_MEMHOSTREGISTER_PORTABLE | CU_MEMHOSTREGISTER_DEVICEMAP |
+                                 CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY;
 
 bool is_pinned(const Allocation* allocation) noexcept {
     return allocation != nullptr && (allocation->kind == Kind::pinned || allocation->kind == Kind::registered);
@@ -30,7 +31,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostRegister_v2(void* pointer, std::size_t bytes
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     const std::uint64_t begin = reinterpret_cast<std::uintptr_t>(pointer);
-    if (pointer == nullptr || bytes == 0 || begin + bytes < begin || (flags & ~known_flags) != 0) return CUDA_ERROR_INVALID_VALUE;
+    if (pointer == nullptr || bytes == 0 || begin + bytes < begin || (flags & ~known_flags) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
     // As the device's attributes say: there is no memory of other devices, and none that the device may only read.
     if ((flags & (CU_MEMHOSTREGISTER_IOMEMORY | CU_MEMHOSTREGISTER_READ_ONLY)) != 0) return CUDA_ERROR_NOT_SUPPORTED;
     const Allocation* const other = any_in(begin, bytes);
@@ -71,7 +73,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr* device_poin
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     const std::uint64_t address = reinterpret_cast<std::uintptr_t>(pointer);
     if (flags != 0 || !is_pinned(allocation_at(address))) return CUDA_ERROR_INVALID_VALUE;
-    *device_pointer = address;   // one address for both, as CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM says
+    *device_pointer = address;  // one address for both, as CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM says
     return CUDA_SUCCESS;
 }
 

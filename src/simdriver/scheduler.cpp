@@ -19,11 +19,11 @@ constexpr unsigned starvation = 2'000;
 constexpr std::chrono::milliseconds silence{20'000};
 
 struct State {
-    std::atomic<bool> active{false};   // relaxed: a hint for threads outside of a session; those inside have the lock
+    std::atomic<bool> active{false};  // relaxed: a hint for threads outside of a session; those inside have the lock
     bool prepared = false;
     unsigned expected = 0;
     Plan plan;
-    std::vector<std::shared_ptr<Thread>> threads;   // the test's by index, then workers in the order of creation
+    std::vector<std::shared_ptr<Thread>> threads;  // the test's by index, then workers in the order of creation
     Thread* running = nullptr;
     std::uint64_t random = 0;
     std::vector<std::uint64_t> demotions;
@@ -34,14 +34,14 @@ struct State {
     std::uint64_t trace = 0;
     std::uint64_t workers = 0;
     Ending ending = Ending::finished;
-    bool failed = false;                            // everybody stands where they are until abandon()
-    std::map<const void*, std::string> holders;     // of what others park for
+    bool failed = false;                         // everybody stands where they are until abandon()
+    std::map<const void*, std::string> holders;  // of what others park for
     std::string report;
     std::condition_variable over;
 };
 
 State& state() noexcept {
-    static State& only = *new State;   // never destroyed: workers may outlive the static objects
+    static State& only = *new State;  // never destroyed: workers may outlive the static objects
     return only;
 }
 
@@ -54,8 +54,8 @@ std::shared_ptr<Thread>& self() noexcept {
 std::atomic<void* (*)()> how_to_detach{nullptr};
 std::atomic<void (*)(void*)> how_to_attach{nullptr};
 
-// Lets go of the interpreter for one scope, in which the thread waits for its turn: with the GIL nobody else could have one.
-// Made before the driver's lock is taken and ended after that is given back, since attaching again may wait.
+// Lets go of the interpreter for one scope, in which the thread waits for its turn: with the GIL nobody else could have
+// one. Made before the driver's lock is taken and ended after that is given back, since attaching again may wait.
 class Detached {
 public:
     Detached() {
@@ -81,7 +81,7 @@ std::uint64_t next_random(std::uint64_t& seed) noexcept {
 }
 
 void hash(std::uint64_t value) noexcept {
-    state().trace = (state().trace ^ value) * 0x0000'0100'0000'01b3;   // FNV-1a, a word at a time
+    state().trace = (state().trace ^ value) * 0x0000'0100'0000'01b3;  // FNV-1a, a word at a time
 }
 
 bool can_go_on(const Thread& thread) { return thread.parked_on == nullptr && (!thread.ready || thread.ready()); }
@@ -91,7 +91,9 @@ void wake(Thread& thread) {
     if (thread.waits_on != nullptr) thread.waits_on->notify_all();
 }
 
-std::string name(const Thread& thread) { return (thread.is_worker ? "worker " : "thread ") + std::to_string(thread.index); }
+std::string name(const Thread& thread) {
+    return (thread.is_worker ? "worker " : "thread ") + std::to_string(thread.index);
+}
 
 // Nobody gets a turn any more, so that everybody can be looked at where they are.
 void fail(Ending ending) {
@@ -122,7 +124,9 @@ void end() {
         if (!thread->is_worker) thread->abandoned.store(true, std::memory_order_relaxed);
         wake(*thread);
     }
-    s.threads.erase(std::remove_if(s.threads.begin(), s.threads.end(), [](const auto& thread) { return !thread->is_worker; }), s.threads.end());
+    s.threads.erase(
+        std::remove_if(s.threads.begin(), s.threads.end(), [](const auto& thread) { return !thread->is_worker; }),
+        s.threads.end());
     s.over.notify_all();
 }
 
@@ -138,7 +142,8 @@ Thread* choose_by_priority(const std::vector<Thread*>& candidates) {
         candidate->priority = ++s.highest;
         candidate->passed_over = 0;
     }
-    return *std::max_element(candidates.begin(), candidates.end(), [](Thread* a, Thread* b) { return a->priority < b->priority; });
+    return *std::max_element(candidates.begin(), candidates.end(),
+                             [](Thread* a, Thread* b) { return a->priority < b->priority; });
 }
 
 // Gives the turn to the next thread, perhaps to the one that has it.
@@ -151,7 +156,8 @@ void choose() {
     }
     if (candidates.empty()) return fail(Ending::deadlock);
     ++s.steps;
-    Thread* const next = s.plan.kind == Kind::pct ? choose_by_priority(candidates) : candidates[next_random(s.random) % candidates.size()];
+    Thread* const next = s.plan.kind == Kind::pct ? choose_by_priority(candidates)
+                                                  : candidates[next_random(s.random) % candidates.size()];
     s.in_a_row = next == s.running ? s.in_a_row + 1 : 0;
     s.running = next;
     next->passed_over = 0;
@@ -171,13 +177,15 @@ void wait_for_turn(Guard& lock, Thread& thread) {
 
 void draw_priority(Thread& thread) {
     std::uint64_t seed = state().plan.seed ^ (thread.index * 2 + (thread.is_worker ? 1 : 0)) * 0x2545'f491'4f6c'dd1d;
-    thread.priority = (next_random(seed) >> 1) | (std::uint64_t{1} << 62);   // above all that were demoted, below all that starved
+    thread.priority =
+        (next_random(seed) >> 1) | (std::uint64_t{1} << 62);  // above all that were demoted, below all that starved
     thread.passed_over = 0;
 }
 
 bool workers_are_idle() {
     const std::vector<std::shared_ptr<Thread>>& threads = state().threads;
-    return std::all_of(threads.begin(), threads.end(), [](const auto& thread) { return thread->ready && !thread->ready(); });
+    return std::all_of(threads.begin(), threads.end(),
+                       [](const auto& thread) { return thread->ready && !thread->ready(); });
 }
 
 }  // namespace
@@ -197,7 +205,8 @@ bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     s.ending = Ending::finished;
     s.report.clear();
     s.demotions.clear();
-    for (unsigned change = 1; change < plan.depth; ++change) s.demotions.push_back(1 + next_random(s.random) % expected_steps);
+    for (unsigned change = 1; change < plan.depth; ++change)
+        s.demotions.push_back(1 + next_random(s.random) % expected_steps);
     // Counted anew: what happened before the session must not change its trace.
     s.workers = 0;
     for (const std::shared_ptr<Thread>& worker : s.threads) {
@@ -236,18 +245,20 @@ void enter(Guard& lock, std::uint64_t index) {
     State& s = state();
     const std::shared_ptr<Thread> me = self() = std::make_shared<Thread>();
     me->index = index;
-    if (!s.prepared || s.failed) {   // it came when the time was over
+    if (!s.prepared || s.failed) {  // it came when the time was over
         me->abandoned.store(true, std::memory_order_relaxed);
         return;
     }
     draw_priority(*me);
-    const auto place = std::find_if(s.threads.begin(), s.threads.end(), [&](const auto& other) { return other->is_worker || other->index > index; });
+    const auto place = std::find_if(s.threads.begin(), s.threads.end(),
+                                    [&](const auto& other) { return other->is_worker || other->index > index; });
     s.threads.insert(place, me);
     if (--s.expected == 0) {
         s.active.store(true, std::memory_order_relaxed);
         choose();
     }
-    while (!me->abandoned.load(std::memory_order_relaxed) && s.prepared && (s.expected != 0 || s.running != me.get())) me->turn.wait(lock);
+    while (!me->abandoned.load(std::memory_order_relaxed) && s.prepared && (s.expected != 0 || s.running != me.get()))
+        me->turn.wait(lock);
 }
 
 void leave(Guard&) {
@@ -256,7 +267,8 @@ void leave(Guard&) {
     if (me == nullptr || me->abandoned.load(std::memory_order_relaxed)) return;
     withdraw(me);
     if (!is_active()) return;
-    const bool last = std::all_of(s.threads.begin(), s.threads.end(), [](const auto& thread) { return thread->is_worker; });
+    const bool last =
+        std::all_of(s.threads.begin(), s.threads.end(), [](const auto& thread) { return thread->is_worker; });
     if (last && !s.failed) return end();
     s.running = nullptr;
     choose();
@@ -334,7 +346,7 @@ void remove(Guard&, const std::shared_ptr<Thread>& worker) {
         state().running = nullptr;
         choose();
     } else {
-        driver_state().progress.notify_all();   // begin() may wait for it
+        driver_state().progress.notify_all();  // begin() may wait for it
     }
 }
 
@@ -354,7 +366,7 @@ void wait_until(Guard& lock, std::condition_variable& changed, const char* where
             me.turn.wait(lock);
         } else {
             if (ready()) break;
-            if (me.is_worker) driver_state().progress.notify_all();   // begin() waits for idle workers
+            if (me.is_worker) driver_state().progress.notify_all();  // begin() waits for idle workers
             me.waits_on = &changed;
             changed.wait(lock);
             me.waits_on = nullptr;

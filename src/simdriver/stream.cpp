@@ -31,7 +31,8 @@ CUresult create(CUstream* handle, unsigned flags, int priority) {
     stream->id = stream->queue->id = state.next_stream_id++;
     stream->handle = reinterpret_cast<CUstream>(state.streams.add(stream));
     auto& streams = context->streams;
-    streams.erase(std::remove_if(streams.begin(), streams.end(), [](const auto& weak) { return weak.expired(); }), streams.end());
+    streams.erase(std::remove_if(streams.begin(), streams.end(), [](const auto& weak) { return weak.expired(); }),
+                  streams.end());
     streams.push_back(stream);
     *handle = stream->handle;
     return CUDA_SUCCESS;
@@ -53,7 +54,8 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     FTCUDA_SIM_ENTER(cuStreamDestroy_v2);
     DriverState& state = driver_state();
     const Guard lock(state.mutex);
-    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) return CUDA_ERROR_INVALID_HANDLE;
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
+        return CUDA_ERROR_INVALID_HANDLE;
     const std::shared_ptr<Stream> stream = state.streams.remove(handle);
     if (!stream) {
         violation("stream destroyed that does not exist (twice, or foreign)");

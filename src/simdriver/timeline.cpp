@@ -9,9 +9,7 @@
 
 namespace ftcuda::sim {
 
-bool Point::reached() const noexcept {
-    return queue == nullptr || queue->completed >= position;
-}
+bool Point::reached() const noexcept { return queue == nullptr || queue->completed >= position; }
 
 double now_milliseconds() noexcept {
     static const auto start = std::chrono::steady_clock::now();
@@ -34,7 +32,8 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
     for (;;) {
         scheduler::wait_until(lock, queue->arrived, "idle", [&] { return !queue->waiting.empty() || queue->closed; });
         if (queue->waiting.empty()) break;
-        scheduler::wait_until(lock, state.progress, "before work", [&] { return !state.held && all_reached(queue->waiting.front().after); });
+        scheduler::wait_until(lock, state.progress, "before work",
+                              [&] { return !state.held && all_reached(queue->waiting.front().after); });
         Work work = std::move(queue->waiting.front());
         queue->waiting.pop_front();
         if (queue->context->failure == CUDA_SUCCESS && work.run) {
@@ -53,7 +52,8 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
     scheduler::remove(lock, me);
 }
 
-// Starts the thread that runs a stream's work. Without one no work of its context could end any more: the context fails.
+// Starts the thread that runs a stream's work. Without one no work of its context could end any
+// more: the context fails.
 void start_worker(const Stream& stream) {
     const std::shared_ptr<scheduler::Thread> worker = scheduler::add_worker();
     try {
@@ -99,14 +99,17 @@ Point submit(Stream& stream, Work work) {
 
 void retire_queue(const Stream& stream) {
     std::vector<Point>& lingering = stream.context->lingering;
-    lingering.erase(std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }), lingering.end());
+    lingering.erase(
+        std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }),
+        lingering.end());
     lingering.push_back(stream.latest());
     stream.queue->closed = true;
     stream.queue->arrived.notify_one();
 }
 
 CUresult wait_for(Guard& lock, const Context& context, const Point& point) {
-    scheduler::wait_until(lock, driver_state().progress, "waiting for work", [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
+    scheduler::wait_until(lock, driver_state().progress, "waiting for work",
+                          [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
     if (context.failure == CUDA_SUCCESS) races::host_saw(point);
     return context.failure;
 }

@@ -32,8 +32,9 @@ void ptx() {
     ParameterLayout layout;
     CHECK(parameter_layout(text, "nothing", layout) && layout.parameters.empty());
     CHECK(parameter_layout(text, "list", layout) && layout.offsets_known);
-    const Parameter expected[] = {{0, 8, ParameterKind::integer}, {8, 24, ParameterKind::bytes},  {32, 4, ParameterKind::float32},
-                                  {36, 1, ParameterKind::integer}, {38, 2, ParameterKind::bytes}, {40, 8, ParameterKind::float64}};
+    const Parameter expected[] = {{0, 8, ParameterKind::integer},  {8, 24, ParameterKind::bytes},
+                                  {32, 4, ParameterKind::float32}, {36, 1, ParameterKind::integer},
+                                  {38, 2, ParameterKind::bytes},   {40, 8, ParameterKind::float64}};
     CHECK(layout.parameters.size() == std::size(expected));
     for (std::size_t index = 0; index < std::size(expected) && index < layout.parameters.size(); ++index) {
         CHECK(layout.parameters[index].offset == expected[index].offset);
@@ -70,9 +71,11 @@ std::string cubin() {
         if (image.size() < offset + size) image.resize(offset + size);
         for (std::size_t byte = 0; byte < size; ++byte) image[offset + byte] = static_cast<char>(value >> (8 * byte));
     };
-    image.replace(0, 4, "\x7f" "ELF");
+    image.replace(0, 4,
+                  "\x7f"
+                  "ELF");
     put(0x12, 190, 2);
-    put(0x28, 0x100, 8);   // section headers
+    put(0x28, 0x100, 8);  // section headers
     put(0x3a, 0x40, 2);
     put(0x3c, 2, 2);
     put(0x3e, 1, 2);
@@ -89,11 +92,11 @@ std::string cubin() {
     };
     record(0x80, 1, 8, 24);
     record(0x90, 0, 0, 8);
-    put(0x100, 1, 4);            // section 0: .nv.info.list
+    put(0x100, 1, 4);  // section 0: .nv.info.list
     put(0x104, 0x70000000, 4);
     put(0x118, 0x80, 8);
     put(0x120, 0x20, 8);
-    put(0x158, 0x40, 8);         // section 1: names
+    put(0x158, 0x40, 8);  // section 1: names
     put(0x160, names.size(), 8);
     return image;
 }
@@ -103,7 +106,8 @@ void elf() {
     ParameterLayout layout;
     CHECK(image_kind(image) == ImageKind::cubin);
     CHECK(parameter_layout(image, "list", layout));
-    CHECK(layout.parameters.size() == 2 && layout.parameters[0].size == 8 && layout.parameters[1].offset == 8 && layout.parameters[1].size == 24);
+    CHECK(layout.parameters.size() == 2 && layout.parameters[0].size == 8 && layout.parameters[1].offset == 8 &&
+          layout.parameters[1].size == 24);
     CHECK(kernel_names(image) == std::vector<std::string>{"list"});
     malformed(image);
 }

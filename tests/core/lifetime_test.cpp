@@ -18,9 +18,9 @@ constexpr int users = 3;
 // Nothing here synchronises but the word itself, so that ThreadSanitizer sees an order that the word does not give.
 struct Handle {
     Lifetime lifetime;
-    std::array<int, users> written{};   // plain: by each user, inside its lease
-    bool prepared = false;              // plain: by the closer, before it closes
-    int destroyed = 0;                  // plain: by the destroyer
+    std::array<int, users> written{};  // plain: by each user, inside its lease
+    bool prepared = false;             // plain: by the closer, before it closes
+    int destroyed = 0;                 // plain: by the destroyer
 
     void destroy() {
         for (const int count : written) CHECK(count >= 0);
@@ -130,7 +130,7 @@ void many_closers() {
 class Counted final : public ftcuda::core::Shared {
 public:
     explicit Counted(int& deleted) : deleted_(deleted) {}
-    std::array<int, users> written{};   // plain: by each owner, before it lets go
+    std::array<int, users> written{};  // plain: by each owner, before it lets go
 
 private:
     ~Counted() override {
@@ -178,8 +178,8 @@ void exclusive_bit() {
 void sections_and_submissions() {
     for (int round = 0; round < 50; ++round) {
         Lifetime lifetime;
-        std::atomic<int> step{0};           // relaxed
-        std::array<int, 2> written{};       // plain: by the submission before the section, and by the section
+        std::atomic<int> step{0};      // relaxed
+        std::array<int, 2> written{};  // plain: by the submission before the section, and by the section
         const auto wait_for = [&](int wanted) {
             while (step.load(std::memory_order_relaxed) < wanted) std::this_thread::yield();
         };

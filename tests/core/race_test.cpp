@@ -94,8 +94,14 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
                 switch (index) {
                 case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, used, 1))); break;
                 case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, used, 1))); break;
-                case 2: CHECK(done_or_closed(stream->record(*event))); CHECK(done_or_closed(other->wait(*event))); break;
-                case 3: CHECK(done_or_closed(stream->query(answer))); CHECK(done_or_closed(event->synchronize(Limit()))); break;
+                case 2:
+                    CHECK(done_or_closed(stream->record(*event)));
+                    CHECK(done_or_closed(other->wait(*event)));
+                    break;
+                case 3:
+                    CHECK(done_or_closed(stream->query(answer)));
+                    CHECK(done_or_closed(event->synchronize(Limit())));
+                    break;
                 case 4:
                     if (Section section(*stream); section.begin(nullptr, {}).ok()) CHECK(section.end());
                     if (turn == 6) event->close();
@@ -172,7 +178,10 @@ void race_abandoned(Context& context) {
                 }
                 CHECK(status.ok());
                 CHECK(inside.fetch_add(1) == 0);
-                { const Submission mine(*stream); CHECK(mine.status().ok()); }
+                {
+                    const Submission mine(*stream);
+                    CHECK(mine.status().ok());
+                }
                 CHECK(inside.fetch_sub(1) == 1);
                 if (index < 2 && turn == 5) {
                     ++lost;
@@ -202,7 +211,7 @@ void race_views(Context& context) {
             if (index == 0) {
                 CHECK(close(*buffer).ok());
             } else if (buffer->enter()) {
-                *reinterpret_cast<volatile char*>(buffer->pointer() + index) = 1;   // faults if it was freed
+                *reinterpret_cast<volatile char*>(buffer->pointer() + index) = 1;  // faults if it was freed
                 buffer->leave();
             }
         });
@@ -229,7 +238,7 @@ void race_housekeeping(Context& context, const FtcudaSimControl& control) {
             pool->close();
             Ref<Stream> passing;
             CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, passing).ok());
-            passing->close();   // half of them are refused, which goes to the mailbox
+            passing->close();  // half of them are refused, which goes to the mailbox
             mailbox::Notice notice;
             while (mailbox::pop(notice)) ++told;
         }
@@ -281,7 +290,8 @@ void race_exports(Context& context, MemoryResource& memory) {
     }
 }
 
-// Copies of pageable memory, which share the staging chunks, objects that are kept until they are done, and one account.
+// Copies of pageable memory, which share the staging chunks, objects that are kept until they are
+// done, and one account.
 void race_copies(Context& context, MemoryResource& memory) {
     std::atomic<int> released{0};
     const Ref<Account> account = Ref<Account>::adopt(new Account(4 * 4096));
@@ -321,7 +331,12 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     std::atomic<int> made{0};
     const auto argument = [&](Buffer& buffer) {
         ++made;
-        return BoundArgument{Ref<deferred_release::ForeignReference>::adopt(new deferred_release::ForeignReference(&owner)), &buffer, false, BoundArgument::any_device, {}};
+        return BoundArgument{
+            Ref<deferred_release::ForeignReference>::adopt(new deferred_release::ForeignReference(&owner)),
+            &buffer,
+            false,
+            BoundArgument::any_device,
+            {}};
     };
     for (Ref<Buffer>& buffer : buffers) {
         CHECK(Buffer::allocate(memory, 16, nullptr, buffer).ok());
@@ -435,8 +450,9 @@ int main(int, char** arguments) {
     CHECK(control->violation_count() == 0);
     CHECK(control->live(FTCUDA_SIM_DEVICE_ALLOCATION) == 0);
     CHECK(control->live(FTCUDA_SIM_PINNED_ALLOCATION) == 0);
-    CHECK(control->live(FTCUDA_SIM_STREAM) <= 61);   // the housekeeping stream, and those that the driver refused to destroy
+    CHECK(control->live(FTCUDA_SIM_STREAM) <=
+          61);  // the housekeeping stream, and those that the driver refused to destroy
     const int result = test::report();
     std::fflush(nullptr);
-    std::_Exit(result);   // streams' worker threads run for ever, as a driver's do
+    std::_Exit(result);  // streams' worker threads run for ever, as a driver's do
 }

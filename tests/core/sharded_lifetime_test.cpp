@@ -1,4 +1,5 @@
-// Spread lifetimes, one step at a time: what another thread might do between any two steps is done there by the same thread.
+// Spread lifetimes, one step at a time: what another thread might do between any two steps is done there
+// by the same thread.
 #include "../check.hpp"
 
 #include "../../src/ftcuda/_driver/schedule.hpp"
@@ -66,8 +67,8 @@ struct Scene {
     }
 };
 
-// `calls` by one thread, and at each of its points in turn `others`; spread before them, or never. In the end all have left and
-// the handle is closed.
+// `calls` by one thread, and at each of its points in turn `others`; spread before them, or never. In the end all have
+// left and the handle is closed.
 void interleave(Calls calls, Calls others, bool spread) {
     for (int wanted = 0;; ++wanted) {
         Scene scene;
@@ -85,8 +86,15 @@ void interleave(Calls calls, Calls others, bool spread) {
 void every_interleaving_of_two() {
     const Calls use = [](Scene& scene) { scene.use(); };
     const Calls close = [](Scene& scene) { scene.close(); };
-    const Calls close_and_use = [](Scene& scene) { scene.close(); scene.use(); };
-    const Calls spread_and_close = [](Scene& scene) { CHECK(scene.lifetime.spread()); scene.use(); scene.close(); };
+    const Calls close_and_use = [](Scene& scene) {
+        scene.close();
+        scene.use();
+    };
+    const Calls spread_and_close = [](Scene& scene) {
+        CHECK(scene.lifetime.spread());
+        scene.use();
+        scene.close();
+    };
     for (const bool spread : {false, true}) {
         interleave(use, close, spread);
         interleave(use, close_and_use, spread);

@@ -15,9 +15,11 @@ namespace ftcuda::abi {
 
 namespace ours = ftcuda::abi;
 
-#define SAME_SIZE(type) static_assert(sizeof(ours::type) == sizeof(::type) && alignof(ours::type) == alignof(::type), #type)
+#define SAME_SIZE(type) \
+    static_assert(sizeof(ours::type) == sizeof(::type) && alignof(ours::type) == alignof(::type), #type)
 #define SAME_VALUE(name) static_assert(static_cast<long long>(ours::name) == static_cast<long long>(::name), #name)
-#define SAME_OFFSET(type, member) static_assert(offsetof(ours::type, member) == offsetof(::type, member), #type "::" #member)
+#define SAME_OFFSET(type, member) \
+    static_assert(offsetof(ours::type, member) == offsetof(::type, member), #type "::" #member)
 
 SAME_SIZE(CUresult);
 SAME_SIZE(CUdevice);
@@ -148,15 +150,17 @@ SAME_VALUE(CU_MEM_ALLOCATION_TYPE_MANAGED);
 SAME_VALUE(CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED);
 #endif
 
-// ---- Signatures ------------------------------------------------------------------------------------------------------------
-// Parameter by parameter: the same size, and pointers where there are pointers. The typedef of the very version that the
-// loader asks for is taken, so a line of entry_points.def with a wrong version does not compile.
+// ---- Signatures
+// ------------------------------------------------------------------------------------------------------------
+// Parameter by parameter: the same size, and pointers where there are pointers. The typedef of the very version that
+// the loader asks for is taken, so a line of entry_points.def with a wrong version does not compile.
 
 template <class Ours, class Theirs>
 struct Agrees : std::false_type {};
 
 template <class Ours, class Theirs>
-constexpr bool parameter_agrees = sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
+constexpr bool parameter_agrees =
+    sizeof(Ours) == sizeof(Theirs) && std::is_pointer_v<Ours> == std::is_pointer_v<Theirs>;
 
 template <class... Ours, class... Theirs>
 struct Agrees<ours::CUresult(Ours...), ::CUresult (*)(Theirs...)>

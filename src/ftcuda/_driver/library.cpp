@@ -16,7 +16,8 @@ Library Library::open(const std::string& path, std::string& error) {
     std::wstring wide(static_cast<std::size_t>(length), L'\0');
     MultiByteToWideChar(CP_UTF8, 0, path.c_str(), -1, wide.data(), length);
     const bool bare = path.find_first_of("\\/") == std::string::npos;
-    const DWORD where = bare ? LOAD_LIBRARY_SEARCH_SYSTEM32 : LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
+    const DWORD where =
+        bare ? LOAD_LIBRARY_SEARCH_SYSTEM32 : LOAD_LIBRARY_SEARCH_DLL_LOAD_DIR | LOAD_LIBRARY_SEARCH_DEFAULT_DIRS;
     Library library;
     library.handle_ = LoadLibraryExW(wide.c_str(), nullptr, where);
     if (!library) error = "Windows error " + std::to_string(GetLastError());
@@ -39,9 +40,7 @@ Library Library::open(const std::string& path, std::string& error) {
     return library;
 }
 
-void* Library::symbol(const char* name) const noexcept {
-    return dlsym(handle_, name);
-}
+void* Library::symbol(const char* name) const noexcept { return dlsym(handle_, name); }
 
 #endif
 

@@ -16,18 +16,19 @@ Table cu;
 
 namespace {
 
-// Release: the table, `description` and the driver's own initialisation are complete. Pairs with the acquire in loaded().
+// Release: the table, `description` and the driver's own initialisation are complete. Pairs with
+// the acquire in loaded().
 std::atomic<bool> ready{false};
 std::mutex loading;
-Loaded& description = *new Loaded;  // never destroyed: daemon threads may read it while the process exits
+Loaded& description = *new Loaded;     // never destroyed: daemon threads may read it while the process exits
 const class Lookup* lookup = nullptr;  // of the loaded driver. Never destroyed, as above
 
 using GetProcAddress = CUresult (*)(const char* name, void** function, int version, std::uint64_t flags);
 using GetProcAddressV2 = CUresult (*)(const char* name, void** function, int version, std::uint64_t flags, int* found);
 
 // The ladder: cuGetProcAddress_v2 (drivers from 12.0), the four-argument cuGetProcAddress (from 11.3), exported names.
-// The first rung that finds cuInit is used for everything and believed: its "not found" is final, since an export of the
-// same name may be of another version.
+// The first rung that finds cuInit is used for everything and believed: its "not found" is final, since an export of
+// the same name may be of another version.
 class Lookup {
 public:
     explicit Lookup(const Library& library) : library_(library) {
@@ -46,7 +47,8 @@ public:
         void* function = nullptr;
         if (newest_ != nullptr) {
             int found = 0;
-            const CUresult result = newest_(entry.name, &function, entry.version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
+            const CUresult result =
+                newest_(entry.name, &function, entry.version, CU_GET_PROC_ADDRESS_LEGACY_STREAM, &found);
             return result == CUDA_SUCCESS ? function : nullptr;
         }
         if (older_ != nullptr) {
@@ -67,8 +69,8 @@ private:
 // Null, or the name of the first required entry point that the library lacks.
 const char* fill(Table& table, const Lookup& lookup) {
     const char* missing = nullptr;
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters)                                    \
-    table.symbol.bind(lookup.find(describe(Entry::symbol)));                                           \
+#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) \
+    table.symbol.bind(lookup.find(describe(Entry::symbol)));        \
     if (!table.symbol && describe(Entry::symbol).required && missing == nullptr) missing = #symbol;
 #include "entry_points.def"
 #undef FTCUDA_ENTRY
@@ -152,18 +154,15 @@ CUresult find_entry(const char* name, int version, void** function) noexcept {
     EntryDescription wanted{name, name, version, false, true};
     for (unsigned entry = 1; entry < static_cast<unsigned>(Entry::count); ++entry) {
         const EntryDescription& known = describe(static_cast<Entry>(entry));
-        if (known.version == version && std::strcmp(known.name, name) == 0) wanted.symbol = known.symbol;  // what old drivers export
+        if (known.version == version && std::strcmp(known.name, name) == 0)
+            wanted.symbol = known.symbol;  // what old drivers export
     }
     *function = lookup->find(wanted);
     return *function != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_SUPPORTED;
 }
 
-bool loaded() noexcept {
-    return ready.load(std::memory_order_acquire);
-}
+bool loaded() noexcept { return ready.load(std::memory_order_acquire); }
 
-const Loaded& loaded_driver() noexcept {
-    return description;
-}
+const Loaded& loaded_driver() noexcept { return description; }
 
 }  // namespace ftcuda::driver

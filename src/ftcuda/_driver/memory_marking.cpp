@@ -24,6 +24,8 @@ void find(const Library& library) {
 }
 
 void mark_free(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept { tell(pointer, 0, stream); }
-void mark_in_use(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes) noexcept { tell(pointer, bytes, stream); }
+void mark_in_use(abi::CUdeviceptr pointer, abi::CUstream stream, std::size_t bytes) noexcept {
+    tell(pointer, bytes, stream);
+}
 
 }  // namespace ftcuda::driver::memory_marking

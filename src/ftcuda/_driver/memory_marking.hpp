@@ -1,5 +1,5 @@
-// Tells the simulated driver which memory is set aside: allocated as it sees it, but nobody's until the cache that has it gives it
-// out again, and then somebody's only as far as was asked for. It reports whoever touches the rest.
+// Tells the simulated driver which memory is set aside: allocated as it sees it, but nobody's until the cache that has
+// it gives it out again, and then somebody's only as far as was asked for. It reports whoever touches the rest.
 //
 // A library that wants to be told exports ftcuda_memory_in_use.
 #pragma once

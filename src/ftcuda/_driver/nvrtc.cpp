@@ -30,7 +30,8 @@ struct NvrtcTable {
 // Release: table, path and version are complete. Pairs with the acquire in nvrtc_loaded().
 std::atomic<bool> ready{false};
 std::mutex loading;
-std::mutex growing;  // of the heap for precompiled headers: two threads that ask and set in turns would make it smaller again
+std::mutex
+    growing;  // of the heap for precompiled headers: two threads that ask and set in turns would make it smaller again
 NvrtcTable nvrtc;
 std::string& loaded_path = *new std::string;  // never destroyed: daemon threads may read it while the process exits
 std::pair<int, int> version;
@@ -38,13 +39,15 @@ std::pair<int, int> version;
 const char* fill(NvrtcTable& table, const Library& library) {
     const char* missing = nullptr;
 #define FTCUDA_NVRTC_ENTRY(name, parameters)                                    \
-    table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));       \
+    table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name)); \
     if (table.name == nullptr && missing == nullptr) missing = #name;
-#define FTCUDA_NVRTC_OPTIONAL(name, parameters) table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));
+#define FTCUDA_NVRTC_OPTIONAL(name, parameters) \
+    table.name = reinterpret_cast<decltype(table.name)>(library.symbol(#name));
 #include "nvrtc_entry_points.def"
 #undef FTCUDA_NVRTC_OPTIONAL
 #undef FTCUDA_NVRTC_ENTRY
-    table.nvrtcGetErrorString = reinterpret_cast<decltype(table.nvrtcGetErrorString)>(library.symbol("nvrtcGetErrorString"));
+    table.nvrtcGetErrorString =
+        reinterpret_cast<decltype(table.nvrtcGetErrorString)>(library.symbol("nvrtcGetErrorString"));
     return table.nvrtcGetErrorString == nullptr && missing == nullptr ? "nvrtcGetErrorString" : missing;
 }
 
@@ -132,7 +135,9 @@ namespace {
 bool grow_header_heap(NvrtcProgram program) {
     std::size_t required = 0;
     std::size_t current = 0;
-    if (nvrtc.nvrtcGetPCHHeapSizeRequired == nullptr || nvrtc.nvrtcGetPCHHeapSize == nullptr || nvrtc.nvrtcSetPCHHeapSize == nullptr) return false;
+    if (nvrtc.nvrtcGetPCHHeapSizeRequired == nullptr || nvrtc.nvrtcGetPCHHeapSize == nullptr ||
+        nvrtc.nvrtcSetPCHHeapSize == nullptr)
+        return false;
     if (nvrtc.nvrtcGetPCHHeapSizeRequired(program, &required) != nvrtc_success) return false;
     const std::lock_guard<std::mutex> lock(growing);
     if (nvrtc.nvrtcGetPCHHeapSize(&current) != nvrtc_success) return false;
@@ -141,17 +146,21 @@ bool grow_header_heap(NvrtcProgram program) {
 
 // Compiles into `program`, which is made anew. The log is there after a failure too.
 bool compile_into(Program& program, Compilation& compilation) {
-    if (!check(nvrtc.nvrtcCreateProgram(program.out(), compilation.source.c_str(), compilation.name.c_str(), 0, nullptr, nullptr),
+    if (!check(nvrtc.nvrtcCreateProgram(program.out(), compilation.source.c_str(), compilation.name.c_str(), 0, nullptr,
+                                        nullptr),
                "nvrtcCreateProgram", compilation)) {
         return false;
     }
     for (const std::string& expression : compilation.name_expressions) {
-        if (!check(nvrtc.nvrtcAddNameExpression(program.get(), expression.c_str()), "nvrtcAddNameExpression", compilation)) return false;
+        if (!check(nvrtc.nvrtcAddNameExpression(program.get(), expression.c_str()), "nvrtcAddNameExpression",
+                   compilation))
+            return false;
     }
     std::vector<const char*> options;
     for (const std::string& option : compilation.options) options.push_back(option.c_str());
     const int compiled = nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(options.size()), options.data());
-    if (!check(read(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, compilation.log), "nvrtcGetProgramLog", compilation)) {
+    if (!check(read(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, compilation.log),
+               "nvrtcGetProgramLog", compilation)) {
         return false;
     }
     drop_terminator(compilation.log);
@@ -162,7 +171,8 @@ bool compile_into(Program& program, Compilation& compilation) {
 }
 
 // Reads what was asked for. NVRTC answers with nothing at all where the options make something else, which is no image.
-bool read_image(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, const char* step, Compilation& compilation) {
+bool read_image(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, const char* step,
+                Compilation& compilation) {
     if (get_size == nullptr || get_bytes == nullptr) {
         compilation.problem = std::string(step) + ": this NVRTC has no such function";
         return false;
@@ -180,22 +190,28 @@ bool compile(Compilation& compilation) {
     [[maybe_unused]] const KeptLocale locale{};
     Program program;
     bool compiled = compile_into(program, compilation);
-    if (compiled && compilation.header_status == nvrtc_error_pch_create_heap_exhausted && grow_header_heap(program.get())) {
+    if (compiled && compilation.header_status == nvrtc_error_pch_create_heap_exhausted &&
+        grow_header_heap(program.get())) {
         compiled = compile_into(program, compilation);
     }
     if (!compiled) return false;
     for (const std::string& expression : compilation.name_expressions) {
         const char* lowered = nullptr;
-        if (!check(nvrtc.nvrtcGetLoweredName(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName", compilation)) return false;
+        if (!check(nvrtc.nvrtcGetLoweredName(program.get(), expression.c_str(), &lowered), "nvrtcGetLoweredName",
+                   compilation))
+            return false;
         compilation.lowered_names.emplace_back(lowered);
     }
     switch (compilation.output) {
-    case Output::ptx: return read_image(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX", compilation);
-    case Output::ltoir: return read_image(program.get(), nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR, "nvrtcGetLTOIR", compilation);
+    case Output::ptx:
+        return read_image(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX", compilation);
+    case Output::ltoir:
+        return read_image(program.get(), nvrtc.nvrtcGetLTOIRSize, nvrtc.nvrtcGetLTOIR, "nvrtcGetLTOIR", compilation);
     case Output::cubin: break;
     }
     // Absent for some targets, which is no failure of the compilation.
-    if (read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success) compilation.ptx.clear();
+    if (read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success)
+        compilation.ptx.clear();
     drop_terminator(compilation.ptx);
     return read_image(program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, "nvrtcGetCUBIN", compilation);
 }

@@ -29,9 +29,10 @@ struct Compilation {
     std::string problem;  // empty after success, else which step failed and NVRTC's name for it
     std::string log;      // warnings too
     std::string image;
-    std::string ptx;      // of a cubin, where the compiler also made it: it tells the types of parameters
+    std::string ptx;  // of a cubin, where the compiler also made it: it tells the types of parameters
     std::vector<std::string> lowered_names;  // in the order of name_expressions
-    int header_status = -1;  // what became of the precompiled header: an nvrtcResult; -1: not asked for, or NVRTC cannot tell
+    int header_status =
+        -1;  // what became of the precompiled header: an nvrtcResult; -1: not asked for, or NVRTC cannot tell
 };
 
 // True on success. Blocks for as long as NVRTC compiles; NVRTC serialises compilations by itself.

@@ -32,8 +32,8 @@ void find(const Library& library) {
     found.unpark = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_unpark"));
     found.hold = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_hold"));
     found.let_go = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_let_go"));
-    const bool complete = found.is_on != nullptr && found.point != nullptr && found.park != nullptr && found.unpark != nullptr &&
-                          found.hold != nullptr && found.let_go != nullptr;
+    const bool complete = found.is_on != nullptr && found.point != nullptr && found.park != nullptr &&
+                          found.unpark != nullptr && found.hold != nullptr && found.let_go != nullptr;
     if (complete) scheduler.store(&found, std::memory_order_release);
 }
 

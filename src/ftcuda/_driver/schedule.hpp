@@ -1,8 +1,8 @@
 // Points at which a test's scheduler may let another thread go on: at driver calls of itself, and, in a build with
 // -Dschedule_points=true, at the core's own atomics and locks. Other builds have no trace of them.
 //
-// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold and _let_go; the simulated driver
-// does.
+// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold and _let_go; the
+// simulated driver does.
 #pragma once
 
 #ifdef FTCUDA_SCHEDULE_POINTS

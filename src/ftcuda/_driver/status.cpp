@@ -21,9 +21,7 @@ constexpr std::array<EntryDescription, static_cast<std::size_t>(Entry::count)> d
 
 }  // namespace
 
-const EntryDescription& describe(Entry entry) noexcept {
-    return descriptions[static_cast<std::size_t>(entry)];
-}
+const EntryDescription& describe(Entry entry) noexcept { return descriptions[static_cast<std::size_t>(entry)]; }
 
 bool is_sticky(CUresult code) noexcept {
     switch (code) {
@@ -37,10 +35,8 @@ bool is_sticky(CUresult code) noexcept {
     case CUDA_ERROR_MISALIGNED_ADDRESS:
     case CUDA_ERROR_INVALID_ADDRESS_SPACE:
     case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_LAUNCH_FAILED:
-        return true;
-    default:
-        return false;
+    case CUDA_ERROR_LAUNCH_FAILED: return true;
+    default: return false;
     }
 }
 

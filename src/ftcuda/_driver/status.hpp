@@ -17,11 +17,11 @@ enum class Entry : std::uint16_t {
 };
 
 struct EntryDescription {
-    const char* symbol;   // what the library exports
-    const char* name;     // what cuGetProcAddress is asked for
-    int version;          // of the declaration: 1000 * major + 10 * minor
+    const char* symbol;  // what the library exports
+    const char* name;    // what cuGetProcAddress is asked for
+    int version;         // of the declaration: 1000 * major + 10 * minor
     bool required;
-    bool blocks;          // may wait for the device
+    bool blocks;  // may wait for the device
 };
 
 const EntryDescription& describe(Entry entry) noexcept;

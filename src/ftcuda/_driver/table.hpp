@@ -31,7 +31,8 @@ private:
 };
 
 struct Table {
-#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) EntryPoint<Entry::symbol, CUresult parameters> symbol;
+#define FTCUDA_ENTRY(symbol, name, version, need, pace, parameters) \
+    EntryPoint<Entry::symbol, CUresult parameters> symbol;
 #include "entry_points.def"
 #undef FTCUDA_ENTRY
 };

@@ -9,7 +9,8 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-// ---- Shapes of instructions ------------------------------------------------------------------------------------------
+// ---- Shapes of instructions
+// ------------------------------------------------------------------------------------------
 
 template <class Value, class Operation>
 void unary(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
@@ -32,7 +33,9 @@ void ternary(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const std::uint64_t* const b = in(warp, instruction.b);
     const std::uint64_t* const c = in(warp, instruction.c);
     std::uint64_t* const d = out(warp, instruction.d);
-    each(mask, [&](unsigned lane) { d[lane] = put(Operation::apply(get<Value>(a[lane]), get<Value>(b[lane]), get<Value>(c[lane]))); });
+    each(mask, [&](unsigned lane) {
+        d[lane] = put(Operation::apply(get<Value>(a[lane]), get<Value>(b[lane]), get<Value>(c[lane])));
+    });
 }
 
 // Floating point: flushing, rounding and saturation are the instruction's.
@@ -113,7 +116,9 @@ void small_float(Warp& warp, const Instruction& instruction, std::uint32_t mask)
     each(mask, [&](unsigned lane) {
         std::uint64_t result = 0;
         for (unsigned element = 0; element < elements; ++element) {
-            const auto pick = [&](const std::uint64_t* row) { return Format::wide(static_cast<std::uint16_t>(row[lane] >> (16 * element))); };
+            const auto pick = [&](const std::uint64_t* row) {
+                return Format::wide(static_cast<std::uint16_t>(row[lane] >> (16 * element)));
+            };
             double value = Operation::apply(pick(a), pick(b), pick(c));
             if (instruction.saturate) value = saturated(value);
             result |= std::uint64_t{Format::narrow(value)} << (16 * element);
@@ -128,7 +133,9 @@ void wide_multiply(Warp& warp, const Instruction& instruction, std::uint32_t mas
     const std::uint64_t* const b = in(warp, instruction.b);
     std::uint64_t* const d = out(warp, instruction.d);
     const std::uint64_t keep = sizeof(T) == 2 ? 0xffff'ffff : ~std::uint64_t{0};
-    each(mask, [&](unsigned lane) { d[lane] = static_cast<std::uint64_t>(MulWide::apply(get<T>(a[lane]), get<T>(b[lane]))) & keep; });
+    each(mask, [&](unsigned lane) {
+        d[lane] = static_cast<std::uint64_t>(MulWide::apply(get<T>(a[lane]), get<T>(b[lane]))) & keep;
+    });
 }
 
 template <class T>
@@ -138,7 +145,9 @@ void wide_multiply_add(Warp& warp, const Instruction& instruction, std::uint32_t
     const std::uint64_t* const c = in(warp, instruction.c);
     std::uint64_t* const d = out(warp, instruction.d);
     const std::uint64_t keep = sizeof(T) == 2 ? 0xffff'ffff : ~std::uint64_t{0};
-    each(mask, [&](unsigned lane) { d[lane] = (static_cast<std::uint64_t>(MulWide::apply(get<T>(a[lane]), get<T>(b[lane]))) + c[lane]) & keep; });
+    each(mask, [&](unsigned lane) {
+        d[lane] = (static_cast<std::uint64_t>(MulWide::apply(get<T>(a[lane]), get<T>(b[lane]))) + c[lane]) & keep;
+    });
 }
 
 // Shifts: the amount is 32 bits whatever the type, and amounts beyond the width shift everything out.
@@ -192,7 +201,8 @@ void bit_field_extract(Warp& warp, const Instruction& instruction, std::uint32_t
         const unsigned length = c[lane] & 0xff;
         const auto bits = static_cast<std::make_unsigned_t<T>>(get<T>(a[lane]));
         const unsigned top = std::min(position + length, width);
-        const bool sign = std::is_signed_v<T> && length != 0 && ((bits >> (std::min(position + length - 1, width - 1))) & 1) != 0;
+        const bool sign =
+            std::is_signed_v<T> && length != 0 && ((bits >> (std::min(position + length - 1, width - 1))) & 1) != 0;
         std::uint64_t result = sign ? ~std::uint64_t{0} : 0;
         for (unsigned bit = position; bit < top; ++bit) {
             const std::uint64_t one = std::uint64_t{1} << (bit - position);
@@ -252,16 +262,16 @@ void permute_bytes(Warp& warp, const Instruction& instruction, std::uint32_t mas
             bool replicate_sign = false;
             const unsigned s = selector & 3;
             switch (instruction.option) {
-            case 0:   // by nibbles
+            case 0:  // by nibbles
                 source = (selector >> (4 * target)) & 7;
                 replicate_sign = ((selector >> (4 * target)) & 8) != 0;
                 break;
-            case 1: source = s + target; break;                                   // f4e
-            case 2: source = (s + 8 - target) & 7; break;                         // b4e
-            case 3: source = s; break;                                            // rc8
-            case 4: source = std::max(target, s); break;                          // ecl
-            case 5: source = std::min(target, s); break;                          // ecr
-            default: source = (s & 1) * 2 + (target & 1); break;                  // rc16
+            case 1: source = s + target; break;                   // f4e
+            case 2: source = (s + 8 - target) & 7; break;         // b4e
+            case 3: source = s; break;                            // rc8
+            case 4: source = std::max(target, s); break;          // ecl
+            case 5: source = std::min(target, s); break;          // ecr
+            default: source = (s & 1) * 2 + (target & 1); break;  // rc16
             }
             const std::uint32_t byte = byte_of(source & 7);
             result |= (replicate_sign ? ((byte & 0x80) != 0 ? 0xffu : 0u) : byte) << (8 * target);
@@ -281,7 +291,8 @@ void logic3(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
         std::uint64_t result = 0;
         for (unsigned term = 0; term < 8; ++term) {
             if (((instruction.option >> term) & 1) == 0) continue;
-            result |= ((term & 4) != 0 ? a[lane] : ~a[lane]) & ((term & 2) != 0 ? b[lane] : ~b[lane]) & ((term & 1) != 0 ? c[lane] : ~c[lane]);
+            result |= ((term & 4) != 0 ? a[lane] : ~a[lane]) & ((term & 2) != 0 ? b[lane] : ~b[lane]) &
+                      ((term & 1) != 0 ? c[lane] : ~c[lane]);
         }
         d[lane] = put(static_cast<T>(result));
     });
@@ -306,7 +317,8 @@ void dot4(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     });
 }
 
-// Extended precision: option bit 0 takes the carry in, bit 1 writes it, bit 2 subtracts; option2: 0 add, 1 mad.lo, 2 mad.hi
+// Extended precision: option bit 0 takes the carry in, bit 1 writes it, bit 2 subtracts; option2: 0 add,
+// 1 mad.lo, 2 mad.hi
 template <class T>
 void with_carry(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const std::uint64_t* const a = in(warp, instruction.a);
@@ -332,23 +344,32 @@ void with_carry(Warp& warp, const Instruction& instruction, std::uint32_t mask) 
     });
 }
 
-// ---- By type -----------------------------------------------------------------------------------------------------------
+// ---- By type
+// -----------------------------------------------------------------------------------------------------------
 
 template <template <class> class Shape>
 Handler integer(Type type) {
     switch (type) {
-    case Type::u16: case Type::b16: return Shape<std::uint16_t>::run;
+    case Type::u16:
+    case Type::b16: return Shape<std::uint16_t>::run;
     case Type::s16: return Shape<std::int16_t>::run;
-    case Type::u32: case Type::b32: return Shape<std::uint32_t>::run;
+    case Type::u32:
+    case Type::b32: return Shape<std::uint32_t>::run;
     case Type::s32: return Shape<std::int32_t>::run;
-    case Type::u64: case Type::b64: return Shape<std::uint64_t>::run;
+    case Type::u64:
+    case Type::b64: return Shape<std::uint64_t>::run;
     case Type::s64: return Shape<std::int64_t>::run;
     default: return nullptr;
     }
 }
 
-#define INTEGER_SHAPE(name, ...) \
-    template <class T> struct name { static void run(Warp& warp, const Instruction& instruction, std::uint32_t mask) { __VA_ARGS__(warp, instruction, mask); } }
+#define INTEGER_SHAPE(name, ...)                                                          \
+    template <class T>                                                                    \
+    struct name {                                                                         \
+        static void run(Warp& warp, const Instruction& instruction, std::uint32_t mask) { \
+            __VA_ARGS__(warp, instruction, mask);                                         \
+        }                                                                                 \
+    }
 INTEGER_SHAPE(AddShape, binary<std::make_unsigned_t<T>, Add>);
 INTEGER_SHAPE(SubShape, binary<std::make_unsigned_t<T>, Sub>);
 INTEGER_SHAPE(MulLoShape, binary<std::conditional_t<sizeof(T) == 2, std::uint32_t, std::make_unsigned_t<T>>, Mul>);
@@ -394,12 +415,16 @@ Handler small_handler(Type type) {
 
 template <class Operation>
 Handler float_binary_handler(Type type) {
-    return type == Type::f32 ? float_binary<float, Operation> : type == Type::f64 ? float_binary<double, Operation> : nullptr;
+    return type == Type::f32   ? float_binary<float, Operation>
+           : type == Type::f64 ? float_binary<double, Operation>
+                               : nullptr;
 }
 
 template <class Operation>
 Handler float_unary_handler(Type type) {
-    return type == Type::f32 ? float_unary<float, Operation> : type == Type::f64 ? float_unary<double, Operation> : nullptr;
+    return type == Type::f32   ? float_unary<float, Operation>
+           : type == Type::f64 ? float_unary<double, Operation>
+                               : nullptr;
 }
 
 Handler float_handler(std::string_view base, const Instruction& instruction) {
@@ -409,7 +434,8 @@ Handler float_handler(std::string_view base, const Instruction& instruction) {
         if (base == "add") return small_handler<SmallAdd>(type);
         if (base == "sub") return small_handler<SmallSub>(type);
         if (base == "mul") return small_handler<SmallMul>(type);
-        if (base == "fma") return instruction.option == 1 ? small_handler<SmallFmaRelu>(type) : small_handler<SmallFma>(type);
+        if (base == "fma")
+            return instruction.option == 1 ? small_handler<SmallFmaRelu>(type) : small_handler<SmallFma>(type);
         if (base == "min") return small_handler<SmallMin>(type);
         if (base == "max") return small_handler<SmallMax>(type);
         if (base == "neg") return small_handler<SmallNeg>(type);
@@ -422,8 +448,10 @@ Handler float_handler(std::string_view base, const Instruction& instruction) {
     if (base == "sub") return float_binary_handler<Sub>(type);
     if (base == "mul") return float_binary_handler<Mul>(type);
     if (base == "div") return float_binary_handler<Div>(type);
-    if (base == "min") return instruction.option == 1 ? float_binary_handler<MinNan>(type) : float_binary_handler<Min>(type);
-    if (base == "max") return instruction.option == 1 ? float_binary_handler<MaxNan>(type) : float_binary_handler<Max>(type);
+    if (base == "min")
+        return instruction.option == 1 ? float_binary_handler<MinNan>(type) : float_binary_handler<Min>(type);
+    if (base == "max")
+        return instruction.option == 1 ? float_binary_handler<MaxNan>(type) : float_binary_handler<Max>(type);
     if (base == "copysign") return float_binary_handler<Copysign>(type);
     if (base == "fma" || base == "mad") return type == Type::f32 ? float_fma<float> : float_fma<double>;
     if (base == "neg") return float_unary_handler<Neg>(type);

@@ -7,20 +7,21 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-constexpr std::uint32_t count_limit = (1 << 20) - 1;   // of arrivals, by the PTX ISA; of transactions likewise
+constexpr std::uint32_t count_limit = (1 << 20) - 1;  // of arrivals, by the PTX ISA; of transactions likewise
 
 // The 64 bits in shared memory, in a coding of our own: PTX leaves it open.
 struct Mbarrier {
-    std::uint32_t pending = 0;        // arrivals to come in this phase
-    std::uint32_t expected = 0;       // arrivals in a phase
-    std::int32_t transactions = 0;    // bytes to come in this phase
-    bool phase = false;               // its parity
+    std::uint32_t pending = 0;      // arrivals to come in this phase
+    std::uint32_t expected = 0;     // arrivals in a phase
+    std::int32_t transactions = 0;  // bytes to come in this phase
+    bool phase = false;             // its parity
 
     static Mbarrier of(std::uint64_t bits) noexcept {
         Mbarrier made;
         made.pending = static_cast<std::uint32_t>(bits) & count_limit;
         made.expected = static_cast<std::uint32_t>(bits >> 20) & count_limit;
-        made.transactions = static_cast<std::int32_t>(static_cast<std::int64_t>(bits << 1) >> 41);   // 23 bits with their sign
+        made.transactions =
+            static_cast<std::int32_t>(static_cast<std::int64_t>(bits << 1) >> 41);  // 23 bits with their sign
         made.phase = bits >> 63 != 0;
         return made;
     }
@@ -39,7 +40,8 @@ struct Mbarrier {
 
 // Changes the barrier at an address: change(barrier) says whether that may be done.
 template <class Change>
-bool change_barrier(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address, Change change) {
+bool change_barrier(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address,
+                    Change change) {
     std::byte* const place = reach(warp, instruction, lane, space, address, sizeof(std::uint64_t), Access::atomic);
     if (place == nullptr) return false;
     std::uint64_t bits = 0;
@@ -79,9 +81,7 @@ void change_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t m
         const auto change = [&](Mbarrier& barrier) {
             state = barrier.bits();
             switch (kind) {
-            case MbarrierChange::init:
-                barrier = {count, count, 0, false};
-                return count != 0 && count <= count_limit;
+            case MbarrierChange::init: barrier = {count, count, 0, false}; return count != 0 && count <= count_limit;
             case MbarrierChange::inval: barrier = {}; return true;
             case MbarrierChange::expect: return add_transactions(barrier, bytes);
             case MbarrierChange::complete: return add_transactions(barrier, -bytes);
@@ -105,8 +105,9 @@ void test_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mas
     const std::uint64_t* const c = in(warp, instruction.c);
     each(mask, [&](unsigned lane) {
         if (warp.machine->failed()) return;
-        const std::byte* const place = reach(warp, instruction, lane, instruction.space, base[lane] + static_cast<std::uint64_t>(instruction.offset),
-                                             sizeof(std::uint64_t), Access::atomic);
+        const std::byte* const place =
+            reach(warp, instruction, lane, instruction.space,
+                  base[lane] + static_cast<std::uint64_t>(instruction.offset), sizeof(std::uint64_t), Access::atomic);
         if (place == nullptr) return;
         std::uint64_t bits = 0;
         std::memcpy(&bits, place, sizeof bits);
@@ -123,7 +124,7 @@ void pending_of_mbarrier(Warp& warp, const Instruction& instruction, std::uint32
 
 // d, offset: to; a, target: from; b: bytes; c, elements[0]: the barrier, if option is 1.
 void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
-    constexpr std::uint64_t unit = 16;   // of addresses and sizes
+    constexpr std::uint64_t unit = 16;  // of addresses and sizes
     const std::uint64_t* const to = in(warp, instruction.d);
     const std::uint64_t* const from = in(warp, instruction.a);
     const std::uint64_t* const size = in(warp, instruction.b);
@@ -131,21 +132,27 @@ void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     each(mask, [&](unsigned lane) {
         const auto bytes = std::uint64_t{static_cast<std::uint32_t>(size[lane])};
         const std::uint64_t target = to[lane] + static_cast<std::uint64_t>(instruction.offset);
-        const std::uint64_t source = from[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.target));
+        const std::uint64_t source =
+            from[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.target));
         if (bytes % unit != 0) fail(warp, instruction, lane, Fault::misaligned_address, source, bytes);
         for (std::uint64_t at = 0; at < bytes && !warp.machine->failed(); at += unit) {
-            const std::byte* const origin = reach(warp, instruction, lane, instruction.space2, source + at, unit, Access::read);
-            std::byte* const place = origin != nullptr ? reach(warp, instruction, lane, instruction.space, target + at, unit, Access::write) : nullptr;
+            const std::byte* const origin =
+                reach(warp, instruction, lane, instruction.space2, source + at, unit, Access::read);
+            std::byte* const place =
+                origin != nullptr ? reach(warp, instruction, lane, instruction.space, target + at, unit, Access::write)
+                                  : nullptr;
             if (place != nullptr) std::memcpy(place, origin, unit);
         }
         if (warp.machine->failed() || instruction.option != 1) return;
-        const std::uint64_t address = barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.elements[0]));
+        const std::uint64_t address =
+            barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.elements[0]));
         change_barrier(warp, instruction, lane, Space::shared, address,
                        [&](Mbarrier& barrier) { return add_transactions(barrier, -static_cast<std::int64_t>(bytes)); });
     });
 }
 
-// ---- The cluster of one block --------------------------------------------------------------------------------------------
+// ---- The cluster of one block
+// --------------------------------------------------------------------------------------------
 
 void arrive_at_cluster(Warp& warp, const Instruction&, std::uint32_t mask) {
     Block& block = *warp.block;
@@ -165,8 +172,11 @@ bool release_cluster(Block& block) {
     }
     bool released = false;
     for (Warp& warp : block.warps) {
-        std::uint32_t done = block.cluster_phase ? ~warp.cluster_phase : warp.cluster_phase;   // arrived in the phase before
-        each(warp.waiting, [&](unsigned lane) { done &= warp.barrier_of[lane] == cluster_barrier ? ~std::uint32_t{0} : ~(std::uint32_t{1} << lane); });
+        std::uint32_t done =
+            block.cluster_phase ? ~warp.cluster_phase : warp.cluster_phase;  // arrived in the phase before
+        each(warp.waiting, [&](unsigned lane) {
+            done &= warp.barrier_of[lane] == cluster_barrier ? ~std::uint32_t{0} : ~(std::uint32_t{1} << lane);
+        });
         done &= warp.waiting;
         warp.waiting &= ~done;
         released = released || done != 0;
@@ -180,7 +190,8 @@ void map_to_block(Warp& warp, const Instruction& instruction, std::uint32_t mask
     const std::uint64_t* const b = in(warp, instruction.b);
     std::uint64_t* const d = out(warp, instruction.d);
     each(mask, [&](unsigned lane) {
-        if (static_cast<std::uint32_t>(b[lane]) != 0) return fail(warp, instruction, lane, Fault::illegal_address, a[lane], 1);
+        if (static_cast<std::uint32_t>(b[lane]) != 0)
+            return fail(warp, instruction, lane, Fault::illegal_address, a[lane], 1);
         d[lane] = a[lane];
     });
 }

@@ -7,12 +7,10 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-constexpr std::uint64_t local_limit = 512 * 1024;   // bytes of local memory for one thread
-constexpr std::size_t depth_limit = 1024;           // nested calls
+constexpr std::uint64_t local_limit = 512 * 1024;  // bytes of local memory for one thread
+constexpr std::size_t depth_limit = 1024;          // nested calls
 
-std::uint32_t present(const Warp& warp) noexcept {
-    return warp.frames.front().live;
-}
+std::uint32_t present(const Warp& warp) noexcept { return warp.frames.front().live; }
 
 void arrive(Warp& warp, const Instruction& instruction, std::uint32_t mask, unsigned index, unsigned expected) {
     Barrier& barrier = warp.block->barriers[index & 15];
@@ -23,8 +21,8 @@ void arrive(Warp& warp, const Instruction& instruction, std::uint32_t mask, unsi
     each(mask, [&](unsigned lane) { warp.barrier_of[lane] = static_cast<std::uint8_t>(index & 15); });
 }
 
-// For an instruction that the lanes of `wanted` execute together: true when those that can still come are here. Otherwise
-// the ones that are here go back to it and wait.
+// For an instruction that the lanes of `wanted` execute together: true when those that can still come are here.
+// Otherwise the ones that are here go back to it and wait.
 bool together(Warp& warp, std::uint32_t mask, std::uint32_t wanted) {
     const std::uint32_t missing = wanted & warp.frame().live & ~warp.waiting & ~mask;
     if (missing == 0 || warp.insisted) {
@@ -69,7 +67,9 @@ bool push_frame(Warp& warp, const Function& function, const CallSite* site, std:
         warp.local_stride = stride;
     }
     // The special registers are the first rows of every frame.
-    if (frame.row_base != 0) std::copy_n(warp.registers.begin(), std::size_t{special_count} * lanes, warp.registers.begin() + static_cast<std::ptrdiff_t>(frame.row_base));
+    if (frame.row_base != 0)
+        std::copy_n(warp.registers.begin(), std::size_t{special_count} * lanes,
+                    warp.registers.begin() + static_cast<std::ptrdiff_t>(frame.row_base));
     warp.rows = warp.registers.data() + frame.row_base;
     warp.frames.push_back(frame);
     return true;
@@ -125,7 +125,8 @@ void call(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
         each(mask & ~callers, [&](unsigned lane) { --warp.frame().pc[lane]; });
         const std::uint64_t index = pointer & ~window_mask;
         if ((pointer & window_mask) != function_window || index >= warp.machine->code->functions.size()) {
-            return fail(warp, instruction, static_cast<unsigned>(__builtin_ctz(mask)), Fault::invalid_program_counter, pointer);
+            return fail(warp, instruction, static_cast<unsigned>(__builtin_ctz(mask)), Fault::invalid_program_counter,
+                        pointer);
         }
         callee = static_cast<std::uint32_t>(index);
     }
@@ -141,7 +142,8 @@ void call(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     each(callers, [&](unsigned lane) {
         std::byte* const local = warp.local.data() + lane * warp.local_stride;
         for (std::size_t index = 0; index < site.arguments.size(); ++index) {
-            std::memcpy(local + callee_base + function.parameters[index].offset, local + caller_base + site.arguments[index], function.parameters[index].size);
+            std::memcpy(local + callee_base + function.parameters[index].offset,
+                        local + caller_base + site.arguments[index], function.parameters[index].size);
         }
     });
 }
@@ -154,7 +156,8 @@ void breakpoint(Warp& warp, const Instruction& instruction, std::uint32_t mask) 
     fail(warp, instruction, static_cast<unsigned>(__builtin_ctz(mask)), Fault::breakpoint);
 }
 
-// a: index, b: number of threads (0 = all). option: 0 wait, 1 arrive only. option2: 0, 1 popc, 2 and, 3 or of predicate c.
+// a: index, b: number of threads (0 = all). option: 0 wait, 1 arrive only. option2: 0, 1 popc, 2 and, 3
+// or of predicate c.
 void barrier(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const unsigned first = static_cast<unsigned>(__builtin_ctz(mask));
     const auto index = static_cast<unsigned>(in(warp, instruction.a)[first]);
@@ -162,7 +165,7 @@ void barrier(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     if (index > 15) return fail(warp, instruction, first, Fault::trap);
     if (instruction.option2 != 0) {
         std::uint32_t holds = predicate_mask(in(warp, instruction.c)) & mask;
-        if (instruction.count == 2) holds = ~holds & mask;   // the predicate is negated
+        if (instruction.count == 2) holds = ~holds & mask;  // the predicate is negated
         warp.block->barriers[index].votes += static_cast<unsigned>(__builtin_popcount(holds));
     }
     if (instruction.option == 1) {
@@ -206,9 +209,7 @@ void shuffle(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
             source = static_cast<int>(lane ^ amount);
             inside = source <= static_cast<int>(highest);
             break;
-        default:
-            source = static_cast<int>(lowest | (amount & ~segment));
-            inside = source <= static_cast<int>(highest);
+        default: source = static_cast<int>(lowest | (amount & ~segment)); inside = source <= static_cast<int>(highest);
         }
         if (!inside) source = static_cast<int>(lane);
         results[lane] = values[source & 31];
@@ -243,7 +244,9 @@ void match(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     std::uint64_t* const d2 = out(warp, instruction.d2);
     each(mask, [&](unsigned lane) {
         std::uint32_t same = 0;
-        each(mask, [&](unsigned other) { same |= (values[other] & low) == (values[lane] & low) ? std::uint32_t{1} << other : 0; });
+        each(mask, [&](unsigned other) {
+            same |= (values[other] & low) == (values[lane] & low) ? std::uint32_t{1} << other : 0;
+        });
         if (instruction.option == 0) {
             d[lane] = same;
         } else {
@@ -261,7 +264,9 @@ void reduce(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     auto result = static_cast<std::uint32_t>(a[__builtin_ctz(mask)]);
     each(mask & (mask - 1), [&](unsigned lane) {
         const auto value = static_cast<std::uint32_t>(a[lane]);
-        const bool less = is_signed(instruction.type) ? static_cast<std::int32_t>(value) < static_cast<std::int32_t>(result) : value < result;
+        const bool less = is_signed(instruction.type)
+                              ? static_cast<std::int32_t>(value) < static_cast<std::int32_t>(result)
+                              : value < result;
         switch (instruction.option) {
         case 0: result += value; break;
         case 1: result = less ? value : result; break;

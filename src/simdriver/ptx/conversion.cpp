@@ -9,7 +9,8 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-// ---- Comparisons -----------------------------------------------------------------------------------------------------
+// ---- Comparisons
+// -----------------------------------------------------------------------------------------------------
 
 enum class Order { eq, ne, lt, le, gt, ge, equ, neu, ltu, leu, gtu, geu, num, nan };
 
@@ -22,15 +23,20 @@ bool compare(Value a, Value b) noexcept {
         if constexpr (order >= Order::equ && order <= Order::geu) {
             if (unordered) return true;
         } else if (unordered) {
-            return false;   // ne too: it is the ordered one, neu the other
+            return false;  // ne too: it is the ordered one, neu the other
         }
     }
     switch (order) {
-    case Order::eq: case Order::equ: return a == b;
-    case Order::ne: case Order::neu: return a != b;
-    case Order::lt: case Order::ltu: return a < b;
-    case Order::le: case Order::leu: return a <= b;
-    case Order::gt: case Order::gtu: return a > b;
+    case Order::eq:
+    case Order::equ: return a == b;
+    case Order::ne:
+    case Order::neu: return a != b;
+    case Order::lt:
+    case Order::ltu: return a < b;
+    case Order::le:
+    case Order::leu: return a <= b;
+    case Order::gt:
+    case Order::gtu: return a > b;
     default: return a >= b;
     }
 }
@@ -64,7 +70,8 @@ void compare_lanes(Warp& warp, const Instruction& instruction, std::uint32_t mas
         }
     };
     each(mask, [&](unsigned lane) {
-        const bool result = compare<Value, order>(widened<Value>(a[lane], instruction), widened<Value>(b[lane], instruction));
+        const bool result =
+            compare<Value, order>(widened<Value>(a[lane], instruction), widened<Value>(b[lane], instruction));
         const bool other = instruction.option != 0 && ((c[lane] & 1) != 0) != (instruction.count == 2);
         const bool first = combine(result, other);
         const bool second = combine(!result, other);
@@ -99,7 +106,8 @@ Handler compare_by_order(std::string_view comparison) {
     return nullptr;
 }
 
-// ---- Conversions -------------------------------------------------------------------------------------------------------
+// ---- Conversions
+// -------------------------------------------------------------------------------------------------------
 
 double read_float(std::uint64_t bits, Type type, bool ftz) noexcept {
     switch (type) {
@@ -126,12 +134,15 @@ std::uint64_t write_float(double value, const Instruction& instruction) noexcept
 }
 
 double to_integral(double value, int mode) noexcept {
-    return mode == 0 ? std::nearbyint(value) : mode == 1 ? std::trunc(value) : mode == 2 ? std::floor(value) : std::ceil(value);
+    return mode == 0   ? std::nearbyint(value)
+           : mode == 1 ? std::trunc(value)
+           : mode == 2 ? std::floor(value)
+                       : std::ceil(value);
 }
 
 std::uint64_t clamp_to_integer(double value, Type type) noexcept {
     const unsigned bits = 8 * size_of(type);
-    if (std::isnan(value)) return 0;   // CUDA's answer for 32 bits and less; for 64 bits the hardware gives the sign bit
+    if (std::isnan(value)) return 0;  // CUDA's answer for 32 bits and less; for 64 bits the hardware gives the sign bit
     if (is_signed(type)) {
         const double limit = std::ldexp(1.0, static_cast<int>(bits) - 1);
         if (value >= limit) return (std::uint64_t{1} << (bits - 1)) - 1;
@@ -139,7 +150,8 @@ std::uint64_t clamp_to_integer(double value, Type type) noexcept {
         return static_cast<std::uint64_t>(static_cast<std::int64_t>(value));
     }
     if (value <= 0) return 0;
-    if (value >= std::ldexp(1.0, static_cast<int>(bits))) return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+    if (value >= std::ldexp(1.0, static_cast<int>(bits)))
+        return bits == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
     return static_cast<std::uint64_t>(value);
 }
 
@@ -148,9 +160,12 @@ std::uint64_t extend(std::uint64_t bits, Type type) noexcept {
     case Type::s8: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(bits)));
     case Type::s16: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(bits)));
     case Type::s32: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(bits)));
-    case Type::u8: case Type::b8: return bits & 0xff;
-    case Type::u16: case Type::b16: return bits & 0xffff;
-    case Type::u32: case Type::b32: return bits & 0xffff'ffff;
+    case Type::u8:
+    case Type::b8: return bits & 0xff;
+    case Type::u16:
+    case Type::b16: return bits & 0xffff;
+    case Type::u32:
+    case Type::b32: return bits & 0xffff'ffff;
     default: return bits;
     }
 }
@@ -159,18 +174,21 @@ std::uint64_t saturate_integer(std::uint64_t bits, Type from, Type to) noexcept 
     const unsigned width = 8 * size_of(to);
     if (is_signed(from)) {
         const auto value = static_cast<std::int64_t>(bits);
-        if (!is_signed(to)) return value < 0 ? 0 : width < 64 ? std::min<std::uint64_t>(bits, (std::uint64_t{1} << width) - 1) : bits;
+        if (!is_signed(to))
+            return value < 0 ? 0 : width < 64 ? std::min<std::uint64_t>(bits, (std::uint64_t{1} << width) - 1) : bits;
         const std::int64_t high = static_cast<std::int64_t>((std::uint64_t{1} << (width - 1)) - 1);
         return static_cast<std::uint64_t>(std::clamp(value, -high - 1, high));
     }
-    const std::uint64_t high = is_signed(to) ? (std::uint64_t{1} << (width - 1)) - 1 : width < 64 ? (std::uint64_t{1} << width) - 1 : ~std::uint64_t{0};
+    const std::uint64_t high = is_signed(to) ? (std::uint64_t{1} << (width - 1)) - 1
+                               : width < 64  ? (std::uint64_t{1} << width) - 1
+                                             : ~std::uint64_t{0};
     return std::min(bits, high);
 }
 
 std::uint64_t convert_one(std::uint64_t bits, const Instruction& instruction) noexcept {
     const Type from = instruction.type2;
     const Type to = instruction.type;
-    const bool to_integral_value = instruction.option == 1;   // .rni, .rzi, .rmi, .rpi
+    const bool to_integral_value = instruction.option == 1;  // .rni, .rzi, .rmi, .rpi
     const int mode = instruction.rounding;
     if (is_float(from)) {
         double value = read_float(bits, from, instruction.ftz);
@@ -185,10 +203,12 @@ std::uint64_t convert_one(std::uint64_t bits, const Instruction& instruction) no
     // Integer to float: one rounding, so a 64-bit integer must not pass through double on its way to float.
     const Rounding rounding(mode);
     if (to == Type::f32) {
-        const float value = is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(wide)) : static_cast<float>(wide);
+        const float value =
+            is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(wide)) : static_cast<float>(wide);
         return put(instruction.saturate ? saturated(value) : value);
     }
-    const double value = is_signed(from) ? static_cast<double>(static_cast<std::int64_t>(wide)) : static_cast<double>(wide);
+    const double value =
+        is_signed(from) ? static_cast<double>(static_cast<std::int64_t>(wide)) : static_cast<double>(wide);
     if (to == Type::f64) return put(value);
     return write_float(value, instruction);
 }
@@ -197,13 +217,18 @@ std::uint64_t convert_one(std::uint64_t bits, const Instruction& instruction) no
 
 Handler compare_handler(std::string_view comparison, Type type) {
     switch (type) {
-    case Type::u16: case Type::b16: return compare_by_order<std::uint16_t>(comparison);
+    case Type::u16:
+    case Type::b16: return compare_by_order<std::uint16_t>(comparison);
     case Type::s16: return compare_by_order<std::int16_t>(comparison);
-    case Type::u32: case Type::b32: return compare_by_order<std::uint32_t>(comparison);
+    case Type::u32:
+    case Type::b32: return compare_by_order<std::uint32_t>(comparison);
     case Type::s32: return compare_by_order<std::int32_t>(comparison);
-    case Type::u64: case Type::b64: return compare_by_order<std::uint64_t>(comparison);
+    case Type::u64:
+    case Type::b64: return compare_by_order<std::uint64_t>(comparison);
     case Type::s64: return compare_by_order<std::int64_t>(comparison);
-    case Type::f16: case Type::bf16: case Type::f32: return compare_by_order<float>(comparison);
+    case Type::f16:
+    case Type::bf16:
+    case Type::f32: return compare_by_order<float>(comparison);
     case Type::f64: return compare_by_order<double>(comparison);
     default: return nullptr;
     }
@@ -255,7 +280,8 @@ void pack(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     each(mask, [&](unsigned lane) {
         std::uint64_t result = 0;
         for (unsigned element = 0; element < instruction.count; ++element) {
-            result |= (in(warp, {instruction.elements[element], instruction.element_constant[element]})[lane] & low) << (width * element);
+            result |= (in(warp, {instruction.elements[element], instruction.element_constant[element]})[lane] & low)
+                      << (width * element);
         }
         d[lane] = result;
     });
@@ -268,7 +294,8 @@ void unpack(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     each(mask, [&](unsigned lane) {
         const std::uint64_t whole = a[lane];
         for (unsigned element = 0; element < instruction.count; ++element) {
-            if (instruction.elements[element] != blank_element) out(warp, {instruction.elements[element], false})[lane] = (whole >> (width * element)) & low;
+            if (instruction.elements[element] != blank_element)
+                out(warp, {instruction.elements[element], false})[lane] = (whole >> (width * element)) & low;
         }
     });
 }
@@ -290,7 +317,7 @@ std::uint64_t window_of(Space space) noexcept {
     case Space::shared: return shared_window;
     case Space::local: return local_window;
     case Space::param: return param_window;
-    default: return 0;   // global and constant memory are where they are
+    default: return 0;  // global and constant memory are where they are
     }
 }
 

@@ -18,9 +18,10 @@ void Decoder::decode(const Statement& statement) {
         modifiers_.push_back(rest.substr(0, rest.find('.')));
     }
 
-    if (is_one_of(base, {"add", "sub", "mul", "mad", "fma", "div", "rem", "min", "max", "neg", "abs", "sad", "and", "or", "xor", "not", "cnot", "popc",
-                         "clz", "brev", "shl", "shr", "shf", "bfe", "bfi", "bfind", "prmt", "lop3", "dp4a", "addc", "subc", "madc", "sqrt", "rcp",
-                         "rsqrt", "sin", "cos", "ex2", "lg2", "tanh", "copysign"})) {
+    if (is_one_of(base, {"add", "sub",   "mul", "mad",   "fma",  "div",  "rem",  "min",     "max",  "neg",  "abs",
+                         "sad", "and",   "or",  "xor",   "not",  "cnot", "popc", "clz",     "brev", "shl",  "shr",
+                         "shf", "bfe",   "bfi", "bfind", "prmt", "lop3", "dp4a", "addc",    "subc", "madc", "sqrt",
+                         "rcp", "rsqrt", "sin", "cos",   "ex2",  "lg2",  "tanh", "copysign"})) {
         arithmetic(base);
     } else if (base == "setp" || base == "set") {
         comparison(base);
@@ -73,8 +74,25 @@ void Decoder::decode(const Statement& statement) {
     } else if (base == "brkpt") {
         emit(breakpoint, true);
     } else if (base == "membar" || base == "fence") {
-        drop({"cta", "cluster", "gl", "gpu", "sys", "sc", "acq_rel", "acquire", "release", "proxy", "alias", "async", "async::generic",
-              "tensormap::generic", "mbarrier_init", "global", "shared::cta", "shared::cluster", "sync_restrict::shared::cta",
+        drop({"cta",
+              "cluster",
+              "gl",
+              "gpu",
+              "sys",
+              "sc",
+              "acq_rel",
+              "acquire",
+              "release",
+              "proxy",
+              "alias",
+              "async",
+              "async::generic",
+              "tensormap::generic",
+              "mbarrier_init",
+              "global",
+              "shared::cta",
+              "shared::cluster",
+              "sync_restrict::shared::cta",
               "sync_restrict::shared::cluster"});
         emit(nothing);
     } else if (base == "nanosleep") {
@@ -97,7 +115,8 @@ void Decoder::decode(const Statement& statement) {
 
 namespace {
 
-// Refuses what a kernel, or a table of functions, reaches and that is not supported. What headers define and nobody uses is let be.
+// Refuses what a kernel, or a table of functions, reaches and that is not supported. What headers define and nobody
+// uses is let be.
 void refuse_reached(const Code& code) {
     std::vector<bool> reached(code.functions.size());
     std::vector<std::uint32_t> next;
@@ -124,7 +143,7 @@ void refuse_reached(const Code& code) {
 }  // namespace
 
 void decode(Code& code) {
-    code.constants.push_back(0);   // row 0, what an instruction without an operand refers to
+    code.constants.push_back(0);  // row 0, what an instruction without an operand refers to
     for (Function& function : code.functions) {
         if (!function.is_defined) continue;
         try {
@@ -139,7 +158,8 @@ void decode(Code& code) {
     refuse_reached(code);
 }
 
-std::unique_ptr<const Program> Program::load(std::string_view text, const Target& target, LoadError& error, std::string& log) {
+std::unique_ptr<const Program> Program::load(std::string_view text, const Target& target, LoadError& error,
+                                             std::string& log) {
     auto code = std::make_unique<Code>();
     error = LoadError::none;
     try {
@@ -150,7 +170,8 @@ std::unique_ptr<const Program> Program::load(std::string_view text, const Target
             for (auto relocation = variable.relocations.begin(); relocation != variable.relocations.end();) {
                 const auto function = code->function_index.find(relocation->symbol);
                 if (function == code->function_index.end()) {
-                    if (code->symbols.count(relocation->symbol) == 0) throw Refusal{false, 0, "unknown symbol '" + relocation->symbol + "'"};
+                    if (code->symbols.count(relocation->symbol) == 0)
+                        throw Refusal{false, 0, "unknown symbol '" + relocation->symbol + "'"};
                     ++relocation;
                     continue;
                 }

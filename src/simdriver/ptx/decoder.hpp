@@ -1,5 +1,5 @@
-// Statements to instructions. An opcode is its first word and a set of modifiers; each modifier must be understood by the
-// instruction it stands on, and one that is not refuses the whole text.
+// Statements to instructions. An opcode is its first word and a set of modifiers; each modifier must be understood by
+// the instruction it stands on, and one that is not refuses the whole text.
 #pragma once
 
 #include "machine.hpp"
@@ -34,14 +34,19 @@ public:
         const auto size = static_cast<std::uint32_t>(function_.instructions.size());
         for (const auto& [index, label] : fixups_) {
             const auto found = function_.labels.find(label);
-            if (found == function_.labels.end()) throw Refusal{false, function_.instructions[index].line, "no label '" + label + "'"};
+            if (found == function_.labels.end())
+                throw Refusal{false, function_.instructions[index].line, "no label '" + label + "'"};
             function_.instructions[index].target = std::min(found->second, size - 1);
         }
     }
 
 private:
-    [[noreturn]] void unsupported() const { throw Refusal{true, statement_->line, "unsupported instruction '" + statement_->opcode + "'"}; }
-    [[noreturn]] void syntax(const std::string& what) const { throw Refusal{false, statement_->line, what + " in '" + statement_->opcode + "'"}; }
+    [[noreturn]] void unsupported() const {
+        throw Refusal{true, statement_->line, "unsupported instruction '" + statement_->opcode + "'"};
+    }
+    [[noreturn]] void syntax(const std::string& what) const {
+        throw Refusal{false, statement_->line, what + " in '" + statement_->opcode + "'"};
+    }
 
     // ---- Modifiers
     bool take(std::string_view word) {
@@ -90,7 +95,8 @@ private:
     void memory_modifiers() {
         drop({"weak", "volatile", "relaxed", "acquire", "release", "acq_rel", "mmio", "cta", "gpu", "sys", "cluster"});
         drop({"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc", "noftz"});
-        drop({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate", "L2::64B", "L2::128B", "L2::256B"});
+        drop({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate",
+              "L2::64B", "L2::128B", "L2::256B"});
     }
 
     // ---- Operands
@@ -121,12 +127,9 @@ private:
         case Kind::reg:
             if (from.reg >= clock_low && from.reg < special_count) syntax("a timer can only be moved");
             return {from.reg, false};
-        case Kind::immediate:
-            return constant_row(immediate(from, wanted));
-        case Kind::symbol:
-            return address_row(from);
-        default:
-            syntax("an operand of the wrong kind");
+        case Kind::immediate: return constant_row(immediate(from, wanted));
+        case Kind::symbol: return address_row(from);
+        default: syntax("an operand of the wrong kind");
         }
     }
     RowRef source(std::size_t index, Type wanted) { return source(operand(index), wanted); }
@@ -145,7 +148,7 @@ private:
         const auto symbol = code_.symbols.find(from.symbol);
         if (symbol == code_.symbols.end()) syntax("unknown symbol '" + from.symbol + "'");
         if (symbol->second.space == Space::shared) return constant_row(shared_offset(symbol->second) + from.value);
-        code_.constants.push_back(from.value);   // a row of its own: launches add the variable's address
+        code_.constants.push_back(from.value);  // a row of its own: launches add the variable's address
         const auto row = static_cast<std::uint32_t>(code_.constants.size() - 1);
         code_.variable_constants.emplace_back(row, static_cast<std::uint32_t>(symbol->second.offset));
         return {row, true};

@@ -16,7 +16,8 @@ void Decoder::arithmetic(std::string_view base) {
         carries = true;
         const bool takes_carry = base.back() == 'c' && base != "cc" && base.size() == 4;
         const bool writes_carry = takes_carry ? take("cc") : true;
-        made_.option = static_cast<std::uint8_t>((takes_carry ? 1 : 0) | (writes_carry ? 2 : 0) | (base.substr(0, 3) == "sub" ? 4 : 0));
+        made_.option = static_cast<std::uint8_t>((takes_carry ? 1 : 0) | (writes_carry ? 2 : 0) |
+                                                 (base.substr(0, 3) == "sub" ? 4 : 0));
         if (base.substr(0, 3) == "mad") {
             const int part = take_one_of({"lo", "hi"});
             if (name.find(".lo") != std::string::npos || part == 0) made_.option2 = 1;
@@ -46,7 +47,9 @@ void Decoder::arithmetic(std::string_view base) {
         made_.option = static_cast<std::uint8_t>((is_signed(made_.type) ? 1 : 0) | (is_signed(second) ? 2 : 0));
     }
     std::size_t sources = 2;
-    if (is_one_of(base, {"neg", "abs", "not", "cnot", "popc", "clz", "brev", "bfind", "sqrt", "rcp", "rsqrt", "sin", "cos", "ex2", "lg2", "tanh"})) sources = 1;
+    if (is_one_of(base, {"neg", "abs", "not", "cnot", "popc", "clz", "brev", "bfind", "sqrt", "rcp", "rsqrt", "sin",
+                         "cos", "ex2", "lg2", "tanh"}))
+        sources = 1;
     if (is_one_of(base, {"fma", "mad", "madc", "sad", "shf", "bfe", "prmt", "dp4a", "lop3"})) sources = 3;
     if (base == "bfi") sources = 4;
     pair_target(operand(0));
@@ -222,7 +225,7 @@ void Decoder::barriers(std::string_view base) {
 
 // shfl, vote, match, redux
 void Decoder::warp_wide(std::string_view base) {
-    if (!take("sync")) unsupported();   // the forms without .sync are gone from sm_70 on
+    if (!take("sync")) unsupported();  // the forms without .sync are gone from sm_70 on
     if (base == "shfl") {
         const int mode = take_one_of({"idx", "up", "down", "bfly"});
         if (mode < 0) unsupported();
@@ -268,7 +271,8 @@ void Decoder::warp_wide(std::string_view base) {
 }
 
 std::uint64_t Decoder::call_place(const Operand& from) const {
-    if (from.kind != Kind::symbol || !from.resolved || from.place.space != Space::local) syntax("an argument must be a .param variable");
+    if (from.kind != Kind::symbol || !from.resolved || from.place.space != Space::local)
+        syntax("an argument must be a .param variable");
     return from.place.offset;
 }
 
@@ -292,7 +296,8 @@ void Decoder::calls() {
         } else if (callee.symbol == "__assertfail") {
             site.builtin = CallSite::Builtin::assertfail;
         } else if (!function.is_defined) {
-            throw Refusal{true, statement_->line, "unsupported: call of '" + callee.symbol + "', which the text does not define"};
+            throw Refusal{true, statement_->line,
+                          "unsupported: call of '" + callee.symbol + "', which the text does not define"};
         }
     }
     made_.target = static_cast<std::uint32_t>(code_.calls.size());

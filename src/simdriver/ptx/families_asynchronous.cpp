@@ -4,7 +4,8 @@
 namespace ftcuda::sim::ptx {
 
 void Decoder::mbarriers() {
-    const int kind = take_one_of({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait", "try_wait", "pending_count"});
+    const int kind = take_one_of({"init", "inval", "arrive", "arrive_drop", "expect_tx", "complete_tx", "test_wait",
+                                  "try_wait", "pending_count"});
     if (kind == 8) {
         type();
         made_.d = target(operand(0));
@@ -15,7 +16,7 @@ void Decoder::mbarriers() {
     const bool arrives = kind == 2 || kind == 3;
     const bool expects = arrives && take("expect_tx");
     const bool parity = kind >= 6 && take("parity");
-    if (arrives) take("noComplete");   // a promise of the program's
+    if (arrives) take("noComplete");  // a promise of the program's
     memory_modifiers();
     made_.space = space();
     if (type() != Type::b64) unsupported();
@@ -32,7 +33,7 @@ void Decoder::mbarriers() {
     made_.b = made_.c = constant_row(0);
     if (kind >= 6) {
         made_.option = parity ? 1 : 0;
-        made_.c = source(next, parity ? Type::u32 : Type::u64);   // behind it may stand for how long to try
+        made_.c = source(next, parity ? Type::u32 : Type::u64);  // behind it may stand for how long to try
         return emit(test_mbarrier);
     }
     constexpr MbarrierChange kinds[] = {MbarrierChange::init, MbarrierChange::inval,  MbarrierChange::arrive,
@@ -51,7 +52,8 @@ void Decoder::asynchronous_copies() {
     if (take("bulk")) return bulk_copies();
     if (take("mbarrier")) {
         if (!take("arrive")) unsupported();
-        const bool counted = take("noinc");   // else the arrival that is awaited is added first: nothing changes, the copies are done
+        const bool counted =
+            take("noinc");  // else the arrival that is awaited is added first: nothing changes, the copies are done
         made_.space = space();
         type();
         memory_operand(operand(0));
@@ -89,7 +91,7 @@ void Decoder::bulk_copies() {
     if (modifiers_.size() < 2) unsupported();
     const auto space_of = [this](std::string_view word) {
         if (word == "global") return Space::global;
-        if (word != "shared::cluster" && word != "shared::cta") unsupported();   // "tensor" and its kin among them
+        if (word != "shared::cluster" && word != "shared::cta") unsupported();  // "tensor" and its kin among them
         return Space::shared;
     };
     made_.space = space_of(modifiers_[0]);
@@ -98,7 +100,7 @@ void Decoder::bulk_copies() {
     const bool reports = take("mbarrier::complete_tx::bytes");
     if (!reports && !take("bulk_group")) unsupported();
     take("L2::cache_hint");
-    const auto plain = [this](const Operand& from) {   // its address and offset
+    const auto plain = [this](const Operand& from) {  // its address and offset
         memory_operand(from);
         if (made_.frame_relative) unsupported();
         return std::pair(made_.a, made_.offset);
@@ -110,7 +112,7 @@ void Decoder::bulk_copies() {
         made_.elements[0] = static_cast<std::uint32_t>(barrier_offset);
         made_.option = 1;
     }
-    made_.d = plain(operand(0)).first;   // last: its offset stays
+    made_.d = plain(operand(0)).first;  // last: its offset stays
     made_.a = from;
     made_.target = static_cast<std::uint32_t>(from_offset);
     made_.b = source(2, Type::u32);

@@ -8,26 +8,26 @@
 namespace ftcuda::sim::ptx {
 
 constexpr std::uint32_t all_lanes = ~std::uint32_t{0};
-constexpr std::uint32_t blank_element = ~std::uint32_t{0};   // "_" in a vector
+constexpr std::uint32_t blank_element = ~std::uint32_t{0};  // "_" in a vector
 
 // One call of a function by some lanes of a warp. The lanes of the frame below that did not call wait for its end.
 struct Frame {
     const Function* function = nullptr;
-    const CallSite* site = nullptr;        // null for the kernel itself
+    const CallSite* site = nullptr;  // null for the kernel itself
     std::size_t row_base = 0;
     std::uint64_t local_base = 0;
-    std::uint32_t callers = 0;             // lanes that made the call
-    std::uint32_t live = 0;                // those still in it
+    std::uint32_t callers = 0;  // lanes that made the call
+    std::uint32_t live = 0;     // those still in it
     std::uint32_t pc[lanes] = {};
 };
 
 struct Barrier {
-    unsigned arrived = 0;                  // threads
-    unsigned expected = 0;                 // threads, 0 = all of the block
-    unsigned votes = 0;                    // of bar.red: threads whose predicate held
+    unsigned arrived = 0;   // threads
+    unsigned expected = 0;  // threads, 0 = all of the block
+    unsigned votes = 0;     // of bar.red: threads whose predicate held
 };
 
-constexpr std::uint8_t cluster_barrier = 16;   // in Warp::barrier_of; the block's own are 0 to 15
+constexpr std::uint8_t cluster_barrier = 16;  // in Warp::barrier_of; the block's own are 0 to 15
 
 struct Machine;
 struct Block;
@@ -38,20 +38,20 @@ struct Warp {
     unsigned first_thread = 0;
     std::vector<Frame> frames;
     std::vector<std::uint64_t> registers;
-    std::uint64_t* rows = nullptr;         // of the top frame
+    std::uint64_t* rows = nullptr;  // of the top frame
     const std::uint64_t* constants = nullptr;
-    std::vector<std::byte> local;          // lane by lane, `local_stride` bytes each
+    std::vector<std::byte> local;  // lane by lane, `local_stride` bytes each
     std::uint64_t local_stride = 0;
     std::uint32_t exited = 0;
-    std::uint32_t waiting = 0;             // lanes at a barrier of the block
-    std::uint32_t parked = 0;              // lanes at a warp-wide instruction whose other lanes have not come yet
-    std::uint32_t carry = 0;               // condition code, a bit for each lane
-    bool insisted = false;                 // nobody else can come: a warp-wide instruction runs with the lanes there are
-    unsigned loops = 0;                    // backward branches since another group ran
+    std::uint32_t waiting = 0;  // lanes at a barrier of the block
+    std::uint32_t parked = 0;   // lanes at a warp-wide instruction whose other lanes have not come yet
+    std::uint32_t carry = 0;    // condition code, a bit for each lane
+    bool insisted = false;      // nobody else can come: a warp-wide instruction runs with the lanes there are
+    unsigned loops = 0;         // backward branches since another group ran
     std::uint8_t barrier_of[lanes] = {};
-    std::uint32_t cluster_phase = 0;       // by lane: the phase of the cluster's barrier that it arrived in
+    std::uint32_t cluster_phase = 0;         // by lane: the phase of the cluster's barrier that it arrived in
     const Instruction* reduction = nullptr;  // the bar.red that lanes wait at
-    Extent extent;                         // of the latest global access
+    Extent extent;                           // of the latest global access
     std::uint64_t extent_generation = 0;
 
     Frame& frame() noexcept { return frames.back(); }
@@ -72,7 +72,7 @@ struct Machine {
     const Code* code = nullptr;
     const Launch* launch = nullptr;
     const Function* kernel = nullptr;
-    std::vector<std::uint64_t> constants;   // rows
+    std::vector<std::uint64_t> constants;  // rows
     std::uint64_t shared_bytes = 0;
     Outcome outcome;
     std::uint64_t budget = 0;
@@ -98,7 +98,7 @@ inline void each(std::uint32_t mask, Body body) {
 template <class Value>
 inline Value get(std::uint64_t bits) noexcept {
     Value value;
-    std::memcpy(&value, &bits, sizeof value);   // little-endian
+    std::memcpy(&value, &bits, sizeof value);  // little-endian
     return value;
 }
 
@@ -116,18 +116,19 @@ inline std::uint32_t predicate_mask(const std::uint64_t* row) noexcept {
 }
 
 // Ends the launch: `lane` of `warp` did what cannot be done.
-void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault, std::uint64_t address = 0, std::size_t bytes = 0,
-          Access access = Access::read);
+void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault, std::uint64_t address = 0,
+          std::size_t bytes = 0, Access access = Access::read);
 
 // Where a lane may touch [address, address + size) of `space`, or null after fail().
-std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address, std::size_t size,
-                 Access access);
+std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address,
+                 std::size_t size, Access access);
 
-bool release_cluster(Block& block);          // lets the threads go on whose phase of the cluster's barrier is over
-bool run_warp(Warp& warp, unsigned slice);   // false when it is blocked
+bool release_cluster(Block& block);         // lets the threads go on whose phase of the cluster's barrier is over
+bool run_warp(Warp& warp, unsigned slice);  // false when it is blocked
 bool push_frame(Warp& warp, const Function& function, const CallSite* site, std::uint32_t mask);
 
-// ---- Handlers, found by the decoder ------------------------------------------------------------------------------------
+// ---- Handlers, found by the decoder
+// ------------------------------------------------------------------------------------
 
 // Null when there is no such instruction; `option` and types are in `instruction`.
 Handler arithmetic_handler(std::string_view base, const Instruction& instruction);
@@ -157,8 +158,8 @@ void wait_for_cluster(Warp& warp, const Instruction& instruction, std::uint32_t 
 void map_to_block(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
 void branch(Warp& warp, const Instruction& instruction, std::uint32_t mask);
-void leave(Warp& warp, const Instruction& instruction, std::uint32_t mask);    // ret
-void finish(Warp& warp, const Instruction& instruction, std::uint32_t mask);   // exit
+void leave(Warp& warp, const Instruction& instruction, std::uint32_t mask);   // ret
+void finish(Warp& warp, const Instruction& instruction, std::uint32_t mask);  // exit
 void call(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void trap(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void breakpoint(Warp& warp, const Instruction& instruction, std::uint32_t mask);
@@ -170,6 +171,7 @@ void reduce(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void active_mask(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void warp_barrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
-bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t format, std::uint64_t arguments, std::string& text);
+bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t format,
+                     std::uint64_t arguments, std::string& text);
 
 }  // namespace ftcuda::sim::ptx

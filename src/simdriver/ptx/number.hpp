@@ -27,15 +27,18 @@ inline float half_to_float(std::uint16_t half) noexcept {
     return result;
 }
 
-// `value` as a binary floating-point number of `precision` bits and smallest exponent `smallest`, in the rounding `mode`
-// (0 nearest even, 1 zero, 2 down, 3 up).
+// `value` as a binary floating-point number of `precision` bits and smallest exponent `smallest`, in the rounding
+// `mode` (0 nearest even, 1 zero, 2 down, 3 up).
 inline double round_to(double value, int precision, int smallest, int mode) noexcept {
     if (value == 0 || !std::isfinite(value)) return value;
     int exponent = 0;
-    std::frexp(value, &exponent);   // value = m * 2^exponent, 0.5 <= |m| < 1
+    std::frexp(value, &exponent);  // value = m * 2^exponent, 0.5 <= |m| < 1
     const int unit = std::max(exponent - precision, smallest);
     const double scaled = std::ldexp(value, -unit);
-    const double rounded = mode == 0 ? std::nearbyint(scaled) : mode == 1 ? std::trunc(scaled) : mode == 2 ? std::floor(scaled) : std::ceil(scaled);
+    const double rounded = mode == 0   ? std::nearbyint(scaled)
+                           : mode == 1 ? std::trunc(scaled)
+                           : mode == 2 ? std::floor(scaled)
+                                       : std::ceil(scaled);
     return std::ldexp(rounded, unit);
 }
 
@@ -52,7 +55,7 @@ inline std::uint16_t double_to_half(double value, int mode) noexcept {
     int exponent = 0;
     std::frexp(magnitude, &exponent);
     if (exponent < -13) return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::ldexp(magnitude, 24)));
-    const auto mantissa = static_cast<std::uint16_t>(std::ldexp(magnitude, 11 - exponent));   // 1024 to 2047
+    const auto mantissa = static_cast<std::uint16_t>(std::ldexp(magnitude, 11 - exponent));  // 1024 to 2047
     return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>((exponent + 14) << 10) | (mantissa & 0x3ff));
 }
 
@@ -71,7 +74,8 @@ inline std::uint16_t double_to_bfloat(double value, int mode) noexcept {
     std::memcpy(&bits, &narrow, sizeof bits);
     if (std::isinf(narrow) && !std::isinf(value)) {
         const bool negative = std::signbit(value);
-        if (mode == 1 || (mode == 2 && !negative) || (mode == 3 && negative)) bits = (negative ? 0x80000000u : 0u) | 0x7f7f0000u;
+        if (mode == 1 || (mode == 2 && !negative) || (mode == 3 && negative))
+            bits = (negative ? 0x80000000u : 0u) | 0x7f7f0000u;
     }
     return static_cast<std::uint16_t>(bits >> 16);
 }

@@ -13,10 +13,11 @@ constexpr struct {
     Type type;
     unsigned size;
 } types[] = {
-    {"pred", Type::pred, 1}, {"u8", Type::u8, 1},     {"u16", Type::u16, 2},   {"u32", Type::u32, 4},       {"u64", Type::u64, 8},
-    {"s8", Type::s8, 1},     {"s16", Type::s16, 2},   {"s32", Type::s32, 4},   {"s64", Type::s64, 8},       {"b8", Type::b8, 1},
-    {"b16", Type::b16, 2},   {"b32", Type::b32, 4},   {"b64", Type::b64, 8},   {"f16", Type::f16, 2},       {"bf16", Type::bf16, 2},
-    {"f16x2", Type::f16x2, 4}, {"bf16x2", Type::bf16x2, 4}, {"f32", Type::f32, 4}, {"f64", Type::f64, 8},
+    {"pred", Type::pred, 1},     {"u8", Type::u8, 1},   {"u16", Type::u16, 2},   {"u32", Type::u32, 4},
+    {"u64", Type::u64, 8},       {"s8", Type::s8, 1},   {"s16", Type::s16, 2},   {"s32", Type::s32, 4},
+    {"s64", Type::s64, 8},       {"b8", Type::b8, 1},   {"b16", Type::b16, 2},   {"b32", Type::b32, 4},
+    {"b64", Type::b64, 8},       {"f16", Type::f16, 2}, {"bf16", Type::bf16, 2}, {"f16x2", Type::f16x2, 4},
+    {"bf16x2", Type::bf16x2, 4}, {"f32", Type::f32, 4}, {"f64", Type::f64, 8},
 };
 
 }  // namespace
@@ -26,26 +27,29 @@ void Parser::version() {
     const std::size_t dot = word.find('.');
     long long major = 0;
     long long minor = 0;
-    if (dot == std::string_view::npos || !parse_integer(word.substr(0, dot), major) || !parse_integer(word.substr(dot + 1), minor)) {
+    if (dot == std::string_view::npos || !parse_integer(word.substr(0, dot), major) ||
+        !parse_integer(word.substr(dot + 1), minor)) {
         text_.refuse("expected a PTX version, found '" + std::string(word) + "'");
     }
     if (10 * major + minor > target_.ptx_version) {
         newer(LoadError::newer_ptx_version, "PTX version " + std::string(word) + " is newer than this driver's " +
-                                                std::to_string(target_.ptx_version / 10) + "." + std::to_string(target_.ptx_version % 10));
+                                                std::to_string(target_.ptx_version / 10) + "." +
+                                                std::to_string(target_.ptx_version % 10));
     }
 }
 
 void Parser::target() {
     do {
         std::string_view word = text_.next().text;
-        if (word.substr(0, 3) != "sm_") continue;   // "debug", "texmode_independent"
+        if (word.substr(0, 3) != "sm_") continue;  // "debug", "texmode_independent"
         word.remove_prefix(3);
         const bool exact = !word.empty() && (word.back() == 'a' || word.back() == 'f');
         if (exact) word.remove_suffix(1);
         long long capability = 0;
         if (!parse_integer(word, capability)) text_.refuse("bad target 'sm_" + std::string(word) + "'");
         if (capability > target_.compute_capability || (exact && capability != target_.compute_capability)) {
-            newer(LoadError::newer_target, "the code is for sm_" + std::string(word) + ", the device is sm_" + std::to_string(target_.compute_capability));
+            newer(LoadError::newer_target, "the code is for sm_" + std::string(word) + ", the device is sm_" +
+                                               std::to_string(target_.compute_capability));
         }
     } while (text_.accept(","));
 }
@@ -55,7 +59,8 @@ void Parser::module() {
     version();
     while (!text_.peek().text.empty()) {
         bool is_extern = false;
-        while (text_.peek().text == ".visible" || text_.peek().text == ".extern" || text_.peek().text == ".weak" || text_.peek().text == ".common") {
+        while (text_.peek().text == ".visible" || text_.peek().text == ".extern" || text_.peek().text == ".weak" ||
+               text_.peek().text == ".common") {
             is_extern = text_.next().text == ".extern" || is_extern;
         }
         const std::string_view word = text_.peek().text;
@@ -104,7 +109,7 @@ Parser::Declaration Parser::declaration() {
         } else if (text_.accept(".ptr")) {
             while (text_.peek().text == ".global" || text_.peek().text == ".const" || text_.peek().text == ".shared" ||
                    text_.peek().text == ".local" || text_.peek().text == ".align") {
-                if (text_.next().text == ".align") integer();   // of what it points to
+                if (text_.next().text == ".align") integer();  // of what it points to
             }
         } else {
             break;
@@ -135,7 +140,8 @@ Parser::Declaration Parser::declaration() {
             continue;
         }
         const long long length = integer();
-        if (length < 0 || static_cast<unsigned long long>(length) > size_limit / std::max<std::size_t>(result.size, 1)) text_.refuse("bad array length");
+        if (length < 0 || static_cast<unsigned long long>(length) > size_limit / std::max<std::size_t>(result.size, 1))
+            text_.refuse("bad array length");
         result.size *= static_cast<std::size_t>(length);
         text_.expect("]");
     }
@@ -149,7 +155,7 @@ void Parser::variable(Space space, bool is_extern) {
     symbol.size = declared.size;
     if (space == Space::shared) {
         if (declared.unsized) {
-            symbol.offset = ~std::uint64_t{0};   // dynamic shared memory: behind all that is static
+            symbol.offset = ~std::uint64_t{0};  // dynamic shared memory: behind all that is static
         } else {
             symbol.offset = align(code_.shared_bytes, declared.alignment);
             code_.shared_bytes = symbol.offset + declared.size;
@@ -242,10 +248,12 @@ void Parser::formal_parameters(std::vector<Symbol>& places, Function& function) 
     text_.expect("(");
     if (text_.accept(")")) return;
     do {
-        if (text_.accept(".reg")) throw Refusal{true, text_.peek().line, "unsupported: a function parameter in a register"};
+        if (text_.accept(".reg"))
+            throw Refusal{true, text_.peek().line, "unsupported: a function parameter in a register"};
         text_.expect(".param");
         const Declaration declared = declaration();
-        const Symbol place{Space::local, align(function.local_bytes, std::max<std::size_t>(declared.alignment, 8)), declared.size};
+        const Symbol place{Space::local, align(function.local_bytes, std::max<std::size_t>(declared.alignment, 8)),
+                           declared.size};
         function.local_bytes = place.offset + std::max<std::size_t>(declared.size, 8);
         symbol_scopes_.back()[declared.name] = place;
         places.push_back(place);
@@ -291,8 +299,11 @@ void Parser::function(bool is_entry) {
             continue;
         } else if (text_.accept(".pragma")) {
             while (!text_.accept(";") && !text_.peek().text.empty()) text_.next();
-        } else if (text_.peek().text == ".explicitcluster" || text_.peek().text == ".reqnctapercluster" || text_.peek().text == ".maxclusterrank") {
-            throw Refusal{true, text_.peek().line, "unsupported directive '" + std::string(text_.peek().text) + "': the simulated device has no clusters"};
+        } else if (text_.peek().text == ".explicitcluster" || text_.peek().text == ".reqnctapercluster" ||
+                   text_.peek().text == ".maxclusterrank") {
+            throw Refusal{
+                true, text_.peek().line,
+                "unsupported directive '" + std::string(text_.peek().text) + "': the simulated device has no clusters"};
         } else {
             break;
         }

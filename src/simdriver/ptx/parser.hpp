@@ -1,18 +1,22 @@
-// The parser's state, shared by the two files that hold its halves: declarations (parser.cpp) and statements (statements.cpp).
+// The parser's state, shared by the two files that hold its halves: declarations (parser.cpp) and statements
+// (statements.cpp).
 #pragma once
 
 #include "code.hpp"
 
 namespace ftcuda::sim::ptx {
 
-constexpr std::size_t size_limit = std::size_t{1} << 31;   // of one variable
-constexpr std::uint32_t register_limit = 1 << 20;          // of one function
+constexpr std::size_t size_limit = std::size_t{1} << 31;  // of one variable
+constexpr std::uint32_t register_limit = 1 << 20;         // of one function
 
-inline std::uint64_t align(std::uint64_t value, std::uint64_t alignment) noexcept { return (value + alignment - 1) / alignment * alignment; }
+inline std::uint64_t align(std::uint64_t value, std::uint64_t alignment) noexcept {
+    return (value + alignment - 1) / alignment * alignment;
+}
 
 class Parser {
 public:
-    Parser(std::string_view text, const Target& target, Code& code, LoadError& error) : text_(text), target_(target), code_(code), error_(error) {}
+    Parser(std::string_view text, const Target& target, Code& code, LoadError& error)
+        : text_(text), target_(target), code_(code), error_(error) {}
 
     void module();
 
@@ -33,7 +37,8 @@ private:
     long long integer() {
         const bool negative = text_.accept("-");
         long long value = 0;
-        if (!parse_integer(text_.peek().text, value)) text_.refuse("expected an integer, found '" + std::string(text_.peek().text) + "'");
+        if (!parse_integer(text_.peek().text, value))
+            text_.refuse("expected an integer, found '" + std::string(text_.peek().text) + "'");
         text_.next();
         return negative ? -value : value;
     }

@@ -8,7 +8,7 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-constexpr std::size_t text_limit = 4096;   // of a format or a string argument
+constexpr std::size_t text_limit = 4096;  // of a format or a string argument
 
 bool read_string(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t address, std::string& text) {
     while (text.size() < text_limit) {
@@ -22,7 +22,8 @@ bool read_string(Warp& warp, const Instruction& instruction, unsigned lane, std:
 
 }  // namespace
 
-bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t format, std::uint64_t arguments, std::string& text) {
+bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t format,
+                     std::uint64_t arguments, std::string& text) {
     std::string pattern;
     if (!read_string(warp, instruction, lane, format, pattern)) return false;
     const auto take = [&](std::size_t size, std::uint64_t& bits) {
@@ -40,7 +41,9 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
             continue;
         }
         std::size_t end = at + 1;
-        while (end < pattern.size() && std::string_view("-+ #0123456789.lhzjt").find(pattern[end]) != std::string_view::npos) ++end;
+        while (end < pattern.size() &&
+               std::string_view("-+ #0123456789.lhzjt").find(pattern[end]) != std::string_view::npos)
+            ++end;
         if (end == pattern.size()) break;
         std::string directive = pattern.substr(at, end - at);
         const char conversion = pattern[end];
@@ -51,17 +54,27 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
         }
         // Widths are ours: the argument decides its size, not the host's idea of "l".
         const bool wide = directive.find_first_of("lzjt") != std::string::npos;
-        directive.erase(std::remove_if(directive.begin(), directive.end(), [](char c) { return std::string_view("lhzjt").find(c) != std::string_view::npos; }), directive.end());
+        directive.erase(
+            std::remove_if(directive.begin(), directive.end(),
+                           [](char c) { return std::string_view("lhzjt").find(c) != std::string_view::npos; }),
+            directive.end());
         char piece[512];
         std::uint64_t bits = 0;
         switch (conversion) {
-        case 'd': case 'i':
+        case 'd':
+        case 'i':
             if (!take(wide ? 8 : 4, bits)) return false;
-            std::snprintf(piece, sizeof piece, (directive + "lld").c_str(), wide ? static_cast<long long>(bits) : static_cast<long long>(static_cast<std::int32_t>(bits)));
+            std::snprintf(
+                piece, sizeof piece, (directive + "lld").c_str(),
+                wide ? static_cast<long long>(bits) : static_cast<long long>(static_cast<std::int32_t>(bits)));
             break;
-        case 'u': case 'x': case 'X': case 'o':
+        case 'u':
+        case 'x':
+        case 'X':
+        case 'o':
             if (!take(wide ? 8 : 4, bits)) return false;
-            std::snprintf(piece, sizeof piece, (directive + "ll" + conversion).c_str(), static_cast<unsigned long long>(bits));
+            std::snprintf(piece, sizeof piece, (directive + "ll" + conversion).c_str(),
+                          static_cast<unsigned long long>(bits));
             break;
         case 'c':
             if (!take(4, bits)) return false;
@@ -77,12 +90,18 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
             std::snprintf(piece, sizeof piece, (directive + "s").c_str(), string.c_str());
             break;
         }
-        case 'f': case 'F': case 'e': case 'E': case 'g': case 'G': case 'a': case 'A':
+        case 'f':
+        case 'F':
+        case 'e':
+        case 'E':
+        case 'g':
+        case 'G':
+        case 'a':
+        case 'A':
             if (!take(8, bits)) return false;
             std::snprintf(piece, sizeof piece, (directive + conversion).c_str(), get<double>(bits));
             break;
-        default:
-            std::snprintf(piece, sizeof piece, "%s%c", directive.c_str(), conversion);
+        default: std::snprintf(piece, sizeof piece, "%s%c", directive.c_str(), conversion);
         }
         text += piece;
     }

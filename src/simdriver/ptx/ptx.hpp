@@ -26,10 +26,10 @@ struct Target {
 
 enum class LoadError {
     none,
-    syntax,               // the text is not PTX
-    unsupported,          // an instruction, modifier or directive outside the interpreter's set
-    newer_ptx_version,    // `.version` is newer than the simulated driver
-    newer_target,         // `.target` is newer than the simulated device
+    syntax,             // the text is not PTX
+    unsupported,        // an instruction, modifier or directive outside the interpreter's set
+    newer_ptx_version,  // `.version` is newer than the simulated driver
+    newer_target,       // `.target` is newer than the simulated device
     unresolved_symbol,
 };
 
@@ -44,9 +44,9 @@ struct Entry {
     std::vector<Parameter> parameters;
     std::size_t parameter_bytes = 0;
     std::size_t static_shared_bytes = 0;
-    std::size_t local_bytes = 0;          // per thread
-    unsigned registers = 0;               // 32-bit registers per thread, estimated
-    unsigned max_threads = 1024;          // .maxntid / .reqntid, else the architecture's limit
+    std::size_t local_bytes = 0;               // per thread
+    unsigned registers = 0;                    // 32-bit registers per thread, estimated
+    unsigned max_threads = 1024;               // .maxntid / .reqntid, else the architecture's limit
     std::array<unsigned, 3> required_block{};  // .reqntid, zeros when absent
 };
 
@@ -55,8 +55,8 @@ struct Variable {
     std::string name;
     std::size_t size = 0;
     std::size_t alignment = 1;
-    bool constant = false;   // .const
-    bool managed = false;    // .attribute(.managed)
+    bool constant = false;           // .const
+    bool managed = false;            // .attribute(.managed)
     std::vector<std::byte> initial;  // `size` bytes
 
     // Places in `initial` that hold the address of another symbol, to be filled in when addresses are known.
@@ -93,26 +93,26 @@ enum class Fault : std::uint8_t {
     none,
     illegal_address,
     misaligned_address,
-    trap,                 // trap instruction
-    breakpoint,           // brkpt instruction
-    assertion,            // __assertfail
+    trap,                     // trap instruction
+    breakpoint,               // brkpt instruction
+    assertion,                // __assertfail
     invalid_program_counter,  // call through a bad function address
-    barrier_misuse,       // more arrivals at an mbarrier than it expects, or one that was not initialised
-    barrier_deadlock,     // some threads wait at a barrier that the others can never reach
-    stack_overflow,       // recursion deeper than the simulated stack
-    aborted,              // Launch::abort was set
-    out_of_budget,        // Launch::instruction_budget was used up
+    barrier_misuse,           // more arrivals at an mbarrier than it expects, or one that was not initialised
+    barrier_deadlock,         // some threads wait at a barrier that the others can never reach
+    stack_overflow,           // recursion deeper than the simulated stack
+    aborted,                  // Launch::abort was set
+    out_of_budget,            // Launch::instruction_budget was used up
 };
 
 struct Outcome {
     Fault fault = Fault::none;
-    std::uint64_t address = 0;   // for address faults
+    std::uint64_t address = 0;  // for address faults
     std::size_t access_bytes = 0;
     Access access = Access::read;
-    int line = 0;                // line of the PTX text
+    int line = 0;  // line of the PTX text
     std::array<unsigned, 3> block{};
     std::array<unsigned, 3> thread{};
-    std::string message;         // one line for a person, naming kernel, instruction and place
+    std::string message;             // one line for a person, naming kernel, instruction and place
     std::uint64_t instructions = 0;  // lane instructions executed
 };
 
@@ -121,8 +121,8 @@ struct Launch {
     std::array<unsigned, 3> grid{1, 1, 1};
     std::array<unsigned, 3> block{1, 1, 1};
     std::size_t dynamic_shared_bytes = 0;
-    const std::byte* parameters = nullptr;   // Entry::parameter_bytes, laid out as Entry::parameters says
-    bool cooperative = false;                // all blocks resident at once
+    const std::byte* parameters = nullptr;  // Entry::parameter_bytes, laid out as Entry::parameters says
+    bool cooperative = false;               // all blocks resident at once
 
     Memory* memory = nullptr;
     // Address of each module-scope variable, in the order of Program::variables().
@@ -130,12 +130,12 @@ struct Launch {
     // Zeroed workspace of a cooperative launch (its address is what %envreg1:%envreg2 hold).
     std::uint64_t workspace = 0;
 
-    const std::atomic<bool>* abort = nullptr;           // polled between slices
+    const std::atomic<bool>* abort = nullptr;              // polled between slices
     std::uint64_t instruction_budget = ~std::uint64_t{0};  // lane instructions
-    std::uint64_t seed = 0;                             // order of blocks and warps; 0 = ascending
-    std::function<std::uint64_t()> nanoseconds;         // %globaltimer and %clock64
-    std::function<void(std::string_view)> print;        // device printf, one call per formatted string
-    std::function<void()> slice;                        // called between slices of instructions
+    std::uint64_t seed = 0;                                // order of blocks and warps; 0 = ascending
+    std::function<std::uint64_t()> nanoseconds;            // %globaltimer and %clock64
+    std::function<void(std::string_view)> print;           // device printf, one call per formatted string
+    std::function<void()> slice;                           // called between slices of instructions
     std::function<void(std::uint64_t address, std::size_t size, Access access)> touched;  // every global access, if set
 };
 

@@ -8,8 +8,8 @@ namespace ftcuda::sim::ptx {
 
 namespace {
 
-constexpr unsigned slice_instructions = 4096;   // of one warp before another gets its turn
-constexpr unsigned loop_patience = 64;          // backward branches before lanes elsewhere in the warp get theirs
+constexpr unsigned slice_instructions = 4096;  // of one warp before another gets its turn
+constexpr unsigned loop_patience = 64;         // backward branches before lanes elsewhere in the warp get theirs
 
 const char* name_of(Fault fault) noexcept {
     switch (fault) {
@@ -20,7 +20,8 @@ const char* name_of(Fault fault) noexcept {
     case Fault::breakpoint: return "breakpoint";
     case Fault::assertion: return "assertion failed";
     case Fault::invalid_program_counter: return "call through a bad function address";
-    case Fault::barrier_misuse: return "an mbarrier is given what it does not expect: more arrivals or bytes, or none ever";
+    case Fault::barrier_misuse:
+        return "an mbarrier is given what it does not expect: more arrivals or bytes, or none ever";
     case Fault::barrier_deadlock: return "threads wait at a barrier that the others cannot reach";
     case Fault::stack_overflow: return "stack overflow";
     case Fault::aborted: return "aborted";
@@ -36,13 +37,16 @@ std::array<unsigned, 3> thread_index(const Machine& machine, unsigned thread) no
 
 void describe(Outcome& outcome, const Machine& machine) {
     char text[320];
-    int length = std::snprintf(text, sizeof text, "%s in kernel %s, block (%u,%u,%u), thread (%u,%u,%u), ptx line %d", name_of(outcome.fault),
-                               machine.kernel->name.c_str(), outcome.block[0], outcome.block[1], outcome.block[2], outcome.thread[0], outcome.thread[1],
-                               outcome.thread[2], outcome.line);
+    int length = std::snprintf(text, sizeof text, "%s in kernel %s, block (%u,%u,%u), thread (%u,%u,%u), ptx line %d",
+                               name_of(outcome.fault), machine.kernel->name.c_str(), outcome.block[0], outcome.block[1],
+                               outcome.block[2], outcome.thread[0], outcome.thread[1], outcome.thread[2], outcome.line);
     if (outcome.fault == Fault::illegal_address || outcome.fault == Fault::misaligned_address) {
-        const char* const access = outcome.access == Access::read ? "read" : outcome.access == Access::write ? "write" : "atomic";
-        length += std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ": %s of %zu bytes at 0x%llx", access, outcome.access_bytes,
-                                static_cast<unsigned long long>(outcome.address));
+        const char* const access = outcome.access == Access::read    ? "read"
+                                   : outcome.access == Access::write ? "write"
+                                                                     : "atomic";
+        length +=
+            std::snprintf(text + length, sizeof text - static_cast<std::size_t>(length), ": %s of %zu bytes at 0x%llx",
+                          access, outcome.access_bytes, static_cast<unsigned long long>(outcome.address));
     }
     outcome.message.assign(text, static_cast<std::size_t>(std::min<int>(length, sizeof text - 1)));
 }
@@ -56,7 +60,9 @@ void start_warp(Warp& warp, Block& block, Machine& machine, unsigned first_threa
     warp.registers.assign(std::size_t{special_count} * lanes, 0);
     const unsigned warp_number = first_thread / lanes;
     const unsigned warps = (block.threads + lanes - 1) / lanes;
-    const auto set = [&](Special row, unsigned lane, std::uint64_t value) { warp.registers[std::size_t{row} * lanes + lane] = value; };
+    const auto set = [&](Special row, unsigned lane, std::uint64_t value) {
+        warp.registers[std::size_t{row} * lanes + lane] = value;
+    };
     for (unsigned lane = 0; lane < lanes; ++lane) {
         const std::array<unsigned, 3> thread = thread_index(machine, first_thread + lane);
         for (unsigned axis = 0; axis < 3; ++axis) {
@@ -87,7 +93,8 @@ void start_warp(Warp& warp, Block& block, Machine& machine, unsigned first_threa
 
 void start_block(Block& block, Machine& machine, std::uint64_t number) {
     const Launch& launch = *machine.launch;
-    block.index = {static_cast<unsigned>(number % launch.grid[0]), static_cast<unsigned>(number / launch.grid[0] % launch.grid[1]),
+    block.index = {static_cast<unsigned>(number % launch.grid[0]),
+                   static_cast<unsigned>(number / launch.grid[0] % launch.grid[1]),
                    static_cast<unsigned>(number / launch.grid[0] / launch.grid[1])};
     block.shared.assign(machine.shared_bytes + launch.dynamic_shared_bytes, std::byte{0xa5});
     block.threads = launch.block[0] * launch.block[1] * launch.block[2];
@@ -98,7 +105,8 @@ void start_block(Block& block, Machine& machine, std::uint64_t number) {
     const unsigned warps = (block.threads + lanes - 1) / lanes;
     block.warps.clear();
     block.warps.resize(warps);
-    for (unsigned warp = 0; warp < warps; ++warp) start_warp(block.warps[warp], block, machine, warp * lanes, block.threads - warp * lanes);
+    for (unsigned warp = 0; warp < warps; ++warp)
+        start_warp(block.warps[warp], block, machine, warp * lanes, block.threads - warp * lanes);
 }
 
 // Lets the threads at complete barriers go on.
@@ -112,12 +120,15 @@ bool release_barriers(Block& block) {
         const unsigned threads = barrier.arrived;
         for (Warp& warp : block.warps) {
             std::uint32_t here = 0;
-            each(warp.waiting, [&](unsigned lane) { here |= warp.barrier_of[lane] == index ? std::uint32_t{1} << lane : 0; });
+            each(warp.waiting,
+                 [&](unsigned lane) { here |= warp.barrier_of[lane] == index ? std::uint32_t{1} << lane : 0; });
             if (here == 0) continue;
             warp.waiting &= ~here;
             if (warp.reduction != nullptr) {
                 const unsigned kind = warp.reduction->option2;
-                const std::uint64_t result = kind == 1 ? barrier.votes : kind == 2 ? barrier.votes == threads : barrier.votes != 0;
+                const std::uint64_t result = kind == 1   ? barrier.votes
+                                             : kind == 2 ? barrier.votes == threads
+                                                         : barrier.votes != 0;
                 std::uint64_t* const d = out(warp, warp.reduction->d);
                 each(here, [&](unsigned lane) { d[lane] = result; });
                 warp.reduction = nullptr;
@@ -169,7 +180,7 @@ std::vector<std::uint64_t> order_of_blocks(std::uint64_t count, std::uint64_t se
     std::vector<std::uint64_t> order(count);
     for (std::uint64_t index = 0; index < count; ++index) order[index] = index;
     std::uint64_t state = seed;
-    for (std::uint64_t index = count; seed != 0 && index > 1; --index) {   // Fisher and Yates, over SplitMix64
+    for (std::uint64_t index = count; seed != 0 && index > 1; --index) {  // Fisher and Yates, over SplitMix64
         state += 0x9e3779b97f4a7c15;
         std::uint64_t mixed = state;
         mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9;
@@ -181,7 +192,8 @@ std::vector<std::uint64_t> order_of_blocks(std::uint64_t count, std::uint64_t se
 
 void run_blocks_in_turn(Machine& machine, std::uint64_t count) {
     Block block;
-    const std::vector<std::uint64_t> order = machine.launch->seed != 0 ? order_of_blocks(count, machine.launch->seed) : std::vector<std::uint64_t>();
+    const std::vector<std::uint64_t> order =
+        machine.launch->seed != 0 ? order_of_blocks(count, machine.launch->seed) : std::vector<std::uint64_t>();
     for (std::uint64_t index = 0; index < count && !machine.failed(); ++index) {
         start_block(block, machine, order.empty() ? index : order[index]);
         while (!machine.failed() && !finished(block)) {
@@ -222,14 +234,16 @@ void return_results(Warp& warp) {
     each(done.callers, [&](unsigned lane) {
         std::byte* const local = warp.local.data() + lane * warp.local_stride;
         for (std::size_t index = 0; index < count; ++index) {
-            std::memcpy(local + caller.local_base + done.site->results[index], local + done.local_base + results[index].offset, results[index].size);
+            std::memcpy(local + caller.local_base + done.site->results[index],
+                        local + done.local_base + results[index].offset, results[index].size);
         }
     });
 }
 
 }  // namespace
 
-void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault, std::uint64_t address, std::size_t bytes, Access access) {
+void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault, std::uint64_t address,
+          std::size_t bytes, Access access) {
     Outcome& outcome = warp.machine->outcome;
     if (outcome.fault != Fault::none) return;
     outcome.fault = fault;
@@ -255,7 +269,7 @@ bool run_warp(Warp& warp, unsigned slice) {
         }
         std::uint32_t candidates = frame.live & ~warp.waiting & ~warp.parked;
         if (candidates == 0) {
-            if ((frame.live & warp.parked & ~warp.waiting) == 0) break;   // all wait at a barrier of the block
+            if ((frame.live & warp.parked & ~warp.waiting) == 0) break;  // all wait at a barrier of the block
             warp.parked = 0;
             warp.insisted = true;
             continue;
@@ -271,7 +285,7 @@ bool run_warp(Warp& warp, unsigned slice) {
             warp.loops = 0;
         }
         std::uint32_t group = 0;
-        std::uint32_t limit = ~std::uint32_t{0};   // where lanes that are ahead wait to be joined
+        std::uint32_t limit = ~std::uint32_t{0};  // where lanes that are ahead wait to be joined
         each(candidates, [&](unsigned lane) {
             if (frame.pc[lane] == first) {
                 group |= std::uint32_t{1} << lane;
@@ -345,7 +359,8 @@ Outcome Code::run(const Launch& launch) const {
         std::fill_n(machine.constants.begin() + static_cast<std::ptrdiff_t>(row * lanes), lanes, constants[row]);
     }
     for (const auto& [row, variable] : variable_constants) {
-        std::fill_n(machine.constants.begin() + static_cast<std::ptrdiff_t>(std::size_t{row} * lanes), lanes, launch.variable_addresses[variable] + constants[row]);
+        std::fill_n(machine.constants.begin() + static_cast<std::ptrdiff_t>(std::size_t{row} * lanes), lanes,
+                    launch.variable_addresses[variable] + constants[row]);
     }
     const std::uint64_t blocks = std::uint64_t{launch.grid[0]} * launch.grid[1] * launch.grid[2];
     if (launch.cooperative) {

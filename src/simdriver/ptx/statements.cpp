@@ -1,4 +1,5 @@
-// Function bodies: registers get their rows, variables their places, statements their operands. Opcodes are left to the decoder.
+// Function bodies: registers get their rows, variables their places, statements their operands. Opcodes are
+// left to the decoder.
 #include "parser.hpp"
 
 #include <algorithm>
@@ -11,19 +12,57 @@ constexpr struct {
     std::string_view name;
     Special row;
 } specials[] = {
-    {"%tid.x", tid_x}, {"%tid.y", tid_y}, {"%tid.z", tid_z}, {"%ntid.x", ntid_x}, {"%ntid.y", ntid_y}, {"%ntid.z", ntid_z},
-    {"%ctaid.x", ctaid_x}, {"%ctaid.y", ctaid_y}, {"%ctaid.z", ctaid_z}, {"%nctaid.x", nctaid_x}, {"%nctaid.y", nctaid_y},
-    {"%nctaid.z", nctaid_z}, {"%laneid", lane_id}, {"%warpid", warp_id}, {"%nwarpid", number_of_warps}, {"%smid", sm_id},
-    {"%nsmid", number_of_sms}, {"%gridid", grid_id}, {"%envreg1", envreg1}, {"%envreg2", envreg2}, {"%lanemask_eq", lanemask_eq},
-    {"%lanemask_le", lanemask_le}, {"%lanemask_lt", lanemask_lt}, {"%lanemask_ge", lanemask_ge}, {"%lanemask_gt", lanemask_gt},
-    {"%dynamic_smem_size", dynamic_smem_size}, {"%total_smem_size", total_smem_size}, {"%clock", clock_low}, {"%clock64", clock_64},
-    {"%clock_hi", clock_high}, {"%globaltimer_lo", timer_low}, {"%globaltimer_hi", timer_high}, {"%globaltimer", timer_64},
-    {"%aggr_smem_size", total_smem_size}, {"%current_graph_exec", zero},
+    {"%tid.x", tid_x},
+    {"%tid.y", tid_y},
+    {"%tid.z", tid_z},
+    {"%ntid.x", ntid_x},
+    {"%ntid.y", ntid_y},
+    {"%ntid.z", ntid_z},
+    {"%ctaid.x", ctaid_x},
+    {"%ctaid.y", ctaid_y},
+    {"%ctaid.z", ctaid_z},
+    {"%nctaid.x", nctaid_x},
+    {"%nctaid.y", nctaid_y},
+    {"%nctaid.z", nctaid_z},
+    {"%laneid", lane_id},
+    {"%warpid", warp_id},
+    {"%nwarpid", number_of_warps},
+    {"%smid", sm_id},
+    {"%nsmid", number_of_sms},
+    {"%gridid", grid_id},
+    {"%envreg1", envreg1},
+    {"%envreg2", envreg2},
+    {"%lanemask_eq", lanemask_eq},
+    {"%lanemask_le", lanemask_le},
+    {"%lanemask_lt", lanemask_lt},
+    {"%lanemask_ge", lanemask_ge},
+    {"%lanemask_gt", lanemask_gt},
+    {"%dynamic_smem_size", dynamic_smem_size},
+    {"%total_smem_size", total_smem_size},
+    {"%clock", clock_low},
+    {"%clock64", clock_64},
+    {"%clock_hi", clock_high},
+    {"%globaltimer_lo", timer_low},
+    {"%globaltimer_hi", timer_high},
+    {"%globaltimer", timer_64},
+    {"%aggr_smem_size", total_smem_size},
+    {"%current_graph_exec", zero},
     // Each block is a cluster of its own, as on a device where a launch asks for none.
-    {"%clusterid.x", ctaid_x}, {"%clusterid.y", ctaid_y}, {"%clusterid.z", ctaid_z}, {"%nclusterid.x", nctaid_x},
-    {"%nclusterid.y", nctaid_y}, {"%nclusterid.z", nctaid_z}, {"%cluster_ctaid.x", zero}, {"%cluster_ctaid.y", zero},
-    {"%cluster_ctaid.z", zero}, {"%cluster_nctaid.x", one}, {"%cluster_nctaid.y", one}, {"%cluster_nctaid.z", one},
-    {"%cluster_ctarank", zero}, {"%cluster_nctarank", one}, {"%is_explicit_cluster", zero},
+    {"%clusterid.x", ctaid_x},
+    {"%clusterid.y", ctaid_y},
+    {"%clusterid.z", ctaid_z},
+    {"%nclusterid.x", nctaid_x},
+    {"%nclusterid.y", nctaid_y},
+    {"%nclusterid.z", nctaid_z},
+    {"%cluster_ctaid.x", zero},
+    {"%cluster_ctaid.y", zero},
+    {"%cluster_ctaid.z", zero},
+    {"%cluster_nctaid.x", one},
+    {"%cluster_nctaid.y", one},
+    {"%cluster_nctaid.z", one},
+    {"%cluster_ctarank", zero},
+    {"%cluster_nctarank", one},
+    {"%is_explicit_cluster", zero},
 };
 
 }  // namespace
@@ -55,7 +94,7 @@ void Parser::body(Function& function) {
             text_.skip_line();
         } else if (text_.accept(".pragma")) {
             while (!text_.accept(";") && !text_.peek().text.empty()) text_.next();
-        } else if (text_.peek(1).text == ":" ) {
+        } else if (text_.peek(1).text == ":") {
             const std::string label(text_.next().text);
             text_.next();
             if (text_.accept(".callprototype") || text_.accept(".calltargets") || text_.accept(".branchtargets")) {
@@ -75,15 +114,17 @@ void Parser::body(Function& function) {
 }
 
 void Parser::registers(Function& function) {
-    if (text_.accept(".v2") || text_.accept(".v4")) throw Refusal{true, text_.peek().line, "unsupported: vector registers"};
-    text_.next();   // the type: rows are wide enough for all
+    if (text_.accept(".v2") || text_.accept(".v4"))
+        throw Refusal{true, text_.peek().line, "unsupported: vector registers"};
+    text_.next();  // the type: rows are wide enough for all
     do {
         const std::string name(text_.next().text);
         if (text_.accept("<")) {
             const long long count = integer();
             text_.expect(">");
             if (count < 0 || count > register_limit) text_.refuse("bad number of registers");
-            for (long long index = 0; index < count; ++index) register_scopes_.back()[name + std::to_string(index)] = function.registers++;
+            for (long long index = 0; index < count; ++index)
+                register_scopes_.back()[name + std::to_string(index)] = function.registers++;
         } else {
             register_scopes_.back()[name] = function.registers++;
         }
@@ -123,7 +164,10 @@ Operand Parser::number(std::string_view word) {
     if (word.size() > 2 && word[0] == '0' && (word[1] == 'f' || word[1] == 'F' || word[1] == 'd' || word[1] == 'D')) {
         std::uint64_t bits = 0;
         for (const char c : word.substr(2)) {
-            const int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
+            const int digit = c >= '0' && c <= '9'   ? c - '0'
+                              : c >= 'a' && c <= 'f' ? c - 'a' + 10
+                              : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                                     : -1;
             if (digit < 0) return result;
             bits = bits * 16 + static_cast<std::uint64_t>(digit);
         }
@@ -159,7 +203,9 @@ Operand Parser::word_operand(Function& function, const Token& token) {
         result.value = lanes;
         return result;
     }
-    if (name[0] == '%') throw Refusal{true, token.line, "unsupported or undeclared register '" + name + "' in function '" + function.name + "'"};
+    if (name[0] == '%')
+        throw Refusal{true, token.line,
+                      "unsupported or undeclared register '" + name + "' in function '" + function.name + "'"};
     result.kind = Operand::Kind::symbol;
     result.symbol = name;
     if (const Symbol* const place = local(name)) {
@@ -179,7 +225,7 @@ Operand Parser::memory_operand(Function& function) {
         if (base.kind == Operand::Kind::immediate) result.value = base.value;
     }
     result.kind = Operand::Kind::memory;
-    if (text_.accept(",")) {   // behind a tensor map: where in the tensor
+    if (text_.accept(",")) {  // behind a tensor map: where in the tensor
         result.elements.push_back(operand(function));
         text_.expect("]");
         return result;
@@ -250,7 +296,7 @@ void Parser::call(Function& function, Statement& statement) {
             text_.expect(")");
         }
     }
-    if (text_.accept(",")) text_.next();   // the prototype of an indirect call
+    if (text_.accept(",")) text_.next();  // the prototype of an indirect call
     text_.expect(";");
 }
 

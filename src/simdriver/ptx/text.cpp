@@ -8,7 +8,8 @@ namespace ftcuda::sim::ptx {
 namespace {
 
 bool is_word(char c) noexcept {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%' || c == '.';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+           c == '%' || c == '.';
 }
 
 }  // namespace
@@ -48,9 +49,7 @@ Text::Text(std::string_view text) {
     tokens_.push_back({{}, line, false});
 }
 
-const Token& Text::peek(std::size_t ahead) const noexcept {
-    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
-}
+const Token& Text::peek(std::size_t ahead) const noexcept { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
 
 Token Text::next() noexcept {
     const Token token = peek();
@@ -83,9 +82,7 @@ void Text::skip_braces() {
     }
 }
 
-void Text::refuse(const std::string& what) const {
-    throw Refusal{false, peek().line, what};
-}
+void Text::refuse(const std::string& what) const { throw Refusal{false, peek().line, what}; }
 
 bool parse_integer(std::string_view word, long long& value) noexcept {
     const bool negative = !word.empty() && word[0] == '-';

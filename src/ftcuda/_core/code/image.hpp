@@ -14,7 +14,8 @@ enum class ImageKind : unsigned char { unknown, ptx, cubin, fatbin };
 
 ImageKind image_kind(std::string_view image) noexcept;
 
-// False if the image says that it is longer than it is: a driver, which is told only where an image begins, would read on.
+// False if the image says that it is longer than it is: a driver, which is told only where an image
+// begins, would read on.
 bool is_whole(std::string_view image) noexcept;
 
 // What a parameter may be given. PTX tells; a cubin tells sizes only.
@@ -23,7 +24,7 @@ enum class ParameterKind : unsigned char {
     integer,  // .u8 to .u64, .s8 to .s64, .b8 to .b64; pointers are .u64
     float32,
     float64,
-    bytes,    // an aggregate passed by value, float16 too
+    bytes,  // an aggregate passed by value, float16 too
 };
 
 struct Parameter {
@@ -35,8 +36,8 @@ struct Parameter {
 struct ParameterLayout {
     std::vector<Parameter> parameters;
 
-    // From PTX the offset of a parameter aligned to more than 16 bytes cannot be told: the alignment applies to the place
-    // in the constant bank, whose base differs between architectures. Sizes and order are always right.
+    // From PTX the offset of a parameter aligned to more than 16 bytes cannot be told: the alignment applies to the
+    // place in the constant bank, whose base differs between architectures. Sizes and order are always right.
     bool offsets_known = true;
 };
 

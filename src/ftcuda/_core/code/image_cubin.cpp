@@ -36,9 +36,13 @@ bool find_info(std::string_view elf, Visitor visit) {
     std::uint16_t count = 0;
     std::uint16_t names_index = 0;
     if (!read(elf, 0x12, machine) || machine != machine_cuda) return false;
-    if (!read(elf, 0x28, table) || !read(elf, 0x3a, entry_size) || !read(elf, 0x3c, count) || !read(elf, 0x3e, names_index)) return false;
+    if (!read(elf, 0x28, table) || !read(elf, 0x3a, entry_size) || !read(elf, 0x3c, count) ||
+        !read(elf, 0x3e, names_index))
+        return false;
     if (entry_size < 0x40) return false;
-    const auto header = [&](std::size_t index) { return slice(elf, table + std::uint64_t{entry_size} * index, entry_size); };
+    const auto header = [&](std::size_t index) {
+        return slice(elf, table + std::uint64_t{entry_size} * index, entry_size);
+    };
     const auto content = [&](std::string_view section) {
         std::uint64_t offset = 0;
         std::uint64_t size = 0;
@@ -105,18 +109,21 @@ bool read_parameters(std::string_view info, std::vector<OrderedParameter>& param
 
 bool is_whole_cubin(std::string_view elf) noexcept {
     constexpr std::uint32_t section_without_content = 8;  // SHT_NOBITS
-    const auto fits = [&](std::uint64_t offset, std::uint64_t size) { return offset <= elf.size() && size <= elf.size() - offset; };
+    const auto fits = [&](std::uint64_t offset, std::uint64_t size) {
+        return offset <= elf.size() && size <= elf.size() - offset;
+    };
     std::uint64_t segments = 0;
     std::uint64_t sections = 0;
     std::uint16_t segment_size = 0;
     std::uint16_t segment_count = 0;
     std::uint16_t section_size = 0;
     std::uint16_t section_count = 0;
-    if (!read(elf, 0x20, segments) || !read(elf, 0x28, sections) || !read(elf, 0x36, segment_size) || !read(elf, 0x38, segment_count) ||
-        !read(elf, 0x3a, section_size) || !read(elf, 0x3c, section_count)) {
+    if (!read(elf, 0x20, segments) || !read(elf, 0x28, sections) || !read(elf, 0x36, segment_size) ||
+        !read(elf, 0x38, segment_count) || !read(elf, 0x3a, section_size) || !read(elf, 0x3c, section_count)) {
         return false;
     }
-    if (!fits(segments, std::uint64_t{segment_size} * segment_count) || !fits(sections, std::uint64_t{section_size} * section_count)) {
+    if (!fits(segments, std::uint64_t{segment_size} * segment_count) ||
+        !fits(sections, std::uint64_t{section_size} * section_count)) {
         return false;
     }
     for (std::size_t index = 0; index < section_count; ++index) {

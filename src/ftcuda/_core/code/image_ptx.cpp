@@ -25,7 +25,8 @@ public:
 
 private:
     static bool is_word(char c) noexcept {
-        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' || c == '%' || c == '.';
+        return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '$' ||
+               c == '%' || c == '.';
     }
 
     void skip() noexcept {
@@ -65,11 +66,11 @@ struct ScalarType {
 };
 
 constexpr ScalarType scalar_types[] = {
-    {".b8", 1, ParameterKind::integer},   {".u8", 1, ParameterKind::integer},   {".s8", 1, ParameterKind::integer},
-    {".b16", 2, ParameterKind::integer},  {".u16", 2, ParameterKind::integer},  {".s16", 2, ParameterKind::integer},
-    {".b32", 4, ParameterKind::integer},  {".u32", 4, ParameterKind::integer},  {".s32", 4, ParameterKind::integer},
-    {".b64", 8, ParameterKind::integer},  {".u64", 8, ParameterKind::integer},  {".s64", 8, ParameterKind::integer},
-    {".f16", 2, ParameterKind::bytes},    {".f32", 4, ParameterKind::float32},  {".f64", 8, ParameterKind::float64},
+    {".b8", 1, ParameterKind::integer},  {".u8", 1, ParameterKind::integer},  {".s8", 1, ParameterKind::integer},
+    {".b16", 2, ParameterKind::integer}, {".u16", 2, ParameterKind::integer}, {".s16", 2, ParameterKind::integer},
+    {".b32", 4, ParameterKind::integer}, {".u32", 4, ParameterKind::integer}, {".s32", 4, ParameterKind::integer},
+    {".b64", 8, ParameterKind::integer}, {".u64", 8, ParameterKind::integer}, {".s64", 8, ParameterKind::integer},
+    {".f16", 2, ParameterKind::bytes},   {".f32", 4, ParameterKind::float32}, {".f64", 8, ParameterKind::float64},
 };
 
 // One parameter, from behind its ".param" to the "," or ")" that ends it. For instance
@@ -130,9 +131,7 @@ bool read_parameters(Tokens& tokens, ParameterLayout& layout) {
 
 }  // namespace
 
-bool is_ptx(std::string_view text) noexcept {
-    return Tokens(text).next() == ".version";
-}
+bool is_ptx(std::string_view text) noexcept { return Tokens(text).next() == ".version"; }
 
 bool ptx_parameter_layout(std::string_view text, std::string_view name, ParameterLayout& layout) {
     Tokens tokens(text);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t log_capacity = 16 * 1024;
 
-// By ordinal, whether the driver takes cubins: each is stored after it was asked, always as the same. Relaxed: it stands for
-// nothing else.
+// By ordinal, whether the driver takes cubins: each is stored after it was asked, always as the same. Relaxed: it
+// stands for nothing else.
 enum class Answer : unsigned char { unknown, no, yes };
 std::array<std::atomic<Answer>, Device::limit> cubins_taken{};
 
@@ -72,7 +72,8 @@ Status Module::load(Context& context, CUmodule& cu_module, std::string& log) {
 }
 
 bool Module::takes_cubins(Context& context, bool& is_known) noexcept {
-    const Answer answer = cubins_taken[static_cast<std::size_t>(context.device().ordinal())].load(std::memory_order_relaxed);
+    const Answer answer =
+        cubins_taken[static_cast<std::size_t>(context.device().ordinal())].load(std::memory_order_relaxed);
     is_known = answer != Answer::unknown;
     return answer == Answer::yes;
 }
@@ -88,7 +89,8 @@ Status Module::offer_cubin(Context& context, std::string cubin, bool& is_taken) 
     is_taken = status.ok();
     // Others say nothing about cubins: memory that is short, a context that ended.
     if (!is_taken && !status.is(CUDA_ERROR_NO_BINARY_FOR_GPU) && !status.is(CUDA_ERROR_INVALID_IMAGE)) return status;
-    cubins_taken[static_cast<std::size_t>(context.device().ordinal())].store(is_taken ? Answer::yes : Answer::no, std::memory_order_relaxed);
+    cubins_taken[static_cast<std::size_t>(context.device().ordinal())].store(is_taken ? Answer::yes : Answer::no,
+                                                                             std::memory_order_relaxed);
     return {};
 }
 

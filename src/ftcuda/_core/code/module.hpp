@@ -12,15 +12,15 @@ namespace ftcuda::core {
 
 class Module final : public Shared {
 public:
-    // `image` is PTX text, a cubin or a fatbin. `signatures` is PTX of the same kernels, or empty: it tells the types of
-    // parameters where the image tells only sizes.
+    // `image` is PTX text, a cubin or a fatbin. `signatures` is PTX of the same kernels, or empty: it tells the types
+    // of parameters where the image tells only sizes.
     static Ref<Module> make(std::string image, std::string signatures);
 
     const std::string& image() const noexcept { return image_; }
     const std::string& signatures() const noexcept { return signatures_.empty() ? image_ : signatures_; }
 
-    // Whether the driver takes cubins for the context's device. It is asked by offering it one, which is let go at once, and its
-    // answer is kept: `is_known` is false until somebody has asked.
+    // Whether the driver takes cubins for the context's device. It is asked by offering it one, which is let go at
+    // once, and its answer is kept: `is_known` is false until somebody has asked.
     static bool takes_cubins(Context& context, bool& is_known) noexcept;
     static Status offer_cubin(Context& context, std::string cubin, bool& is_taken);
 
@@ -39,7 +39,8 @@ private:
         Context* context = nullptr;
     };
 
-    Module(std::string image, std::string signatures) noexcept : image_(std::move(image)), signatures_(std::move(signatures)) {}
+    Module(std::string image, std::string signatures) noexcept
+        : image_(std::move(image)), signatures_(std::move(signatures)) {}
     ~Module() override;
 
     Status load(Context& context, abi::CUmodule& cu_module, std::string& log) EXCLUDES(mutex_);

@@ -11,8 +11,6 @@ RelaxedCapture::RelaxedCapture() noexcept : mode_(abi::CU_STREAM_CAPTURE_MODE_RE
     cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
 }
 
-RelaxedCapture::~RelaxedCapture() {
-    cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore();
-}
+RelaxedCapture::~RelaxedCapture() { cu.cuThreadExchangeStreamCaptureMode(&mode_).ignore(); }
 
 }  // namespace ftcuda::core

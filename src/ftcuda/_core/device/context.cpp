@@ -25,7 +25,8 @@ constexpr std::size_t idle_events_limit = 64;
 constexpr double shortest_wait = 0.01;
 
 std::uint64_t pack(Status status) noexcept {
-    return (std::uint64_t{static_cast<std::uint16_t>(status.entry())} << 32) | static_cast<std::uint32_t>(status.code());
+    return (std::uint64_t{static_cast<std::uint16_t>(status.entry())} << 32) |
+           static_cast<std::uint32_t>(status.code());
 }
 
 Status unpack_poison(std::uint64_t packed) noexcept {
@@ -85,7 +86,8 @@ bool Context::is_reached(CUevent event) noexcept {
     const RelaxedCapture relaxed;
     Status status = scope.status();
     if (status.ok()) status = cu.cuEventQuery(event);
-    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY)) mailbox::post(observe(status), "query", "event");
+    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY))
+        mailbox::post(observe(status), "query", "event");
     return status.ok();
 }
 
@@ -93,9 +95,11 @@ Status Context::housekeeping_stream(CUstream& stream) {
     stream = housekeeping_stream_.load(std::memory_order_acquire);
     if (stream != nullptr) return {};
     CUstream mine = nullptr;
-    if (const Status status = observe(cu.cuStreamCreateWithPriority(&mine, CU_STREAM_NON_BLOCKING, 0)); !status.ok()) return status;
+    if (const Status status = observe(cu.cuStreamCreateWithPriority(&mine, CU_STREAM_NON_BLOCKING, 0)); !status.ok())
+        return status;
     FTCUDA_SCHEDULE_POINT("publish the housekeeping stream");
-    if (housekeeping_stream_.compare_exchange_strong(stream, mine, std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (housekeeping_stream_.compare_exchange_strong(stream, mine, std::memory_order_acq_rel,
+                                                     std::memory_order_acquire)) {
         stream = mine;
         return {};
     }
@@ -130,9 +134,7 @@ ContextWait& Context::wait() {
     return *wait;
 }
 
-Status Context::synchronize() {
-    return synchronize(Limit());
-}
+Status Context::synchronize() { return synchronize(Limit()); }
 
 Status Context::synchronize(const Limit& limit) {
     const ContextScope scope(*this);

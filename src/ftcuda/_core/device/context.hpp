@@ -1,5 +1,5 @@
-// A device's primary context and what belongs to it: whether it is poisoned, idle events, and what is to be freed once nothing
-// runs. Contexts are never freed.
+// A device's primary context and what belongs to it: whether it is poisoned, idle events, and what is to be freed once
+// nothing runs. Contexts are never freed.
 #pragma once
 
 #include "../sync/mutex.hpp"
@@ -37,8 +37,8 @@ public:
     // True until the context is poisoned and while the process runs: what a destructor asks before it calls the driver.
     bool may_destroy() const noexcept;
 
-    // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back while
-    // a stream still waits for it: the wait uses the record as it was when the wait was submitted.
+    // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back
+    // while a stream still waits for it: the wait uses the record as it was when the wait was submitted.
     Status take_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void give_event(abi::CUevent event) EXCLUDES(events_mutex_);
     // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
@@ -59,8 +59,8 @@ public:
     // captured: modules, whose kernels may still run, and memory that a capturing stream used.
     void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);
 
-    // Waits for all work of the context, then finishes what was retired before the wait. With a limit it finishes nothing if that
-    // came first.
+    // Waits for all work of the context, then finishes what was retired before the wait. With a limit it finishes
+    // nothing if that came first.
     Status synchronize();
     Status synchronize(const Limit& limit);
 
@@ -77,7 +77,8 @@ private:
 
     // Synchronises itself: the first sticky failure, packed; 0 while there is none. Relaxed: it guards no other data.
     std::atomic<std::uint64_t> poison_{0};
-    // Published once each with release, read with acquire. The streams and the staging memory are published by their own classes.
+    // Published once each with release, read with acquire. The streams and the staging memory are published
+    // by their own classes.
     std::atomic<Stream*> legacy_stream_{nullptr};
     std::atomic<Stream*> per_thread_stream_{nullptr};
     std::atomic<Staging*> staging_{nullptr};

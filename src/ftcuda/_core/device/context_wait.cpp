@@ -25,7 +25,8 @@ std::uint64_t ContextWait::ask() noexcept {
 }
 
 Status ContextWait::answer(std::uint64_t number) noexcept {
-    if (over_.load(std::memory_order_acquire) < number) return Status::from_driver(CUDA_ERROR_NOT_READY, Entry::cuCtxSynchronize);
+    if (over_.load(std::memory_order_acquire) < number)
+        return Status::from_driver(CUDA_ERROR_NOT_READY, Entry::cuCtxSynchronize);
     const Lock lock(mutex_);
     return outcome_;
 }

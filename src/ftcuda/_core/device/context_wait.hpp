@@ -1,5 +1,5 @@
-// Waiting for all of a context without being stuck in it: the driver has no question for "is all of the context done?", so a thread
-// of its own is in the driver's wait, and whoever waits with a limit asks how far that thread is.
+// Waiting for all of a context without being stuck in it: the driver has no question for "is all of the context done?",
+// so a thread of its own is in the driver's wait, and whoever waits with a limit asks how far that thread is.
 #pragma once
 
 #include "../../_driver/status.hpp"
@@ -23,7 +23,8 @@ public:
     // Asks for a wait for all that was submitted so far; its number. After start().
     std::uint64_t ask() noexcept EXCLUDES(mutex_);
 
-    // What the wait came to; CUDA_ERROR_NOT_READY until it is over. Waits that were asked for later count: they are for more.
+    // What the wait came to; CUDA_ERROR_NOT_READY until it is over. Waits that were asked for later count:
+    // they are for more.
     driver::Status answer(std::uint64_t number) noexcept EXCLUDES(mutex_);
 
 private:
@@ -32,7 +33,8 @@ private:
     // Constant after construction.
     Context& context_;
 
-    // The wait that is over. Stored under the lock, with release, after `outcome_`; a thread that spins reads it without.
+    // The wait that is over. Stored under the lock, with release, after `outcome_`; a thread that
+    // spins reads it without.
     std::atomic<std::uint64_t> over_{0};
 
     Mutex mutex_{Rank::context_wait};

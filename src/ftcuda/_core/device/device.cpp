@@ -68,12 +68,14 @@ Status Device::read(int ordinal) {
     char bus[32] = {};
     if (const Status status = cu.cuDeviceGetPCIBusId(bus, sizeof bus - 1, cu_device_); !status.ok()) return status;
     pci_bus_id_ = bus;
-    const Status uuid = cu.cuDeviceGetUuid_v2 ? cu.cuDeviceGetUuid_v2(&uuid_, cu_device_) : cu.cuDeviceGetUuid(&uuid_, cu_device_);
+    const Status uuid =
+        cu.cuDeviceGetUuid_v2 ? cu.cuDeviceGetUuid_v2(&uuid_, cu_device_) : cu.cuDeviceGetUuid(&uuid_, cu_device_);
     if (!uuid.ok()) return uuid;
     if (const Status status = cu.cuDeviceTotalMem_v2(&total_memory_, cu_device_); !status.ok()) return status;
     for (int number = 1; number < attribute_limit; ++number) {
         // Numbers have no gaps: the first one refused is the first that this driver does not know. The rest stay 0.
-        const Status status = cu.cuDeviceGetAttribute(&attributes_[static_cast<std::size_t>(number)], number, cu_device_);
+        const Status status =
+            cu.cuDeviceGetAttribute(&attributes_[static_cast<std::size_t>(number)], number, cu_device_);
         if (status.is(CUDA_ERROR_INVALID_VALUE)) break;
         if (!status.ok()) return status;
     }
@@ -98,11 +100,13 @@ Status Device::context(Context*& context) {
 }
 
 int Device::compute_capability() const noexcept {
-    return 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) + attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    return 10 * attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+           attribute(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
 }
 
 bool Device::has_memory_pools() const noexcept {
-    return attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0 && cu.cuMemAllocFromPoolAsync && cu.cuMemFreeAsync;
+    return attribute(CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED) != 0 && cu.cuMemAllocFromPoolAsync &&
+           cu.cuMemFreeAsync;
 }
 
 bool Device::has_host_pools() const noexcept {

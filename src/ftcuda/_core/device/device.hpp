@@ -46,11 +46,12 @@ public:
     std::size_t total_memory() const noexcept { return total_memory_; }
     int compute_capability() const noexcept;  // 10 * major + minor
 
-    // Whether stream-ordered allocation works: the attribute and the entry points (Windows TCC has neither; drivers before 11.2).
+    // Whether stream-ordered allocation works: the attribute and the entry points (Windows TCC has
+    // neither; drivers before 11.2).
     bool has_memory_pools() const noexcept;
-    bool has_host_pools() const noexcept;      // CUDA 13 drivers
-    bool has_managed_pools() const noexcept;   // CUDA 13 drivers on devices with concurrent managed access
-    bool has_tensor_maps() const noexcept;     // CUDA 12 drivers on devices of compute capability 9.0 and up
+    bool has_host_pools() const noexcept;     // CUDA 13 drivers
+    bool has_managed_pools() const noexcept;  // CUDA 13 drivers on devices with concurrent managed access
+    bool has_tensor_maps() const noexcept;    // CUDA 12 drivers on devices of compute capability 9.0 and up
 
 private:
     Device() = default;

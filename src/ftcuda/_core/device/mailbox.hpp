@@ -1,5 +1,5 @@
-// The mailbox of failed destructors: they have no caller to raise to, so a failure is posted here and comes out once, as a
-// warning, from a later call.
+// The mailbox of failed destructors: they have no caller to raise to, so a failure is posted here and comes out once,
+// as a warning, from a later call.
 #pragma once
 
 #include "../../_driver/status.hpp"
@@ -12,8 +12,8 @@ using driver::Status;
 
 struct Notice {
     Status status;
-    const char* verb;     // "destroy", "free", "unload"
-    const char* object;   // "stream", "buffer", ...
+    const char* verb;    // "destroy", "free", "unload"
+    const char* object;  // "stream", "buffer", ...
 };
 
 // Remembers a failed clean-up; does nothing for a success. Beyond 64 unread notices only their number is kept.

@@ -21,7 +21,8 @@ std::atomic<State> state{State::running};
 
 void watch_forks() {
 #ifndef _WIN32
-    static const int registered = pthread_atfork(nullptr, nullptr, [] { state.store(State::forked, std::memory_order_relaxed); });
+    static const int registered =
+        pthread_atfork(nullptr, nullptr, [] { state.store(State::forked, std::memory_order_relaxed); });
     static_cast<void>(registered);
 #endif
 }
@@ -29,7 +30,8 @@ void watch_forks() {
 bool begin_exit(bool slowly) noexcept {
     ends_process = true;
     State running = State::running;
-    return state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting, std::memory_order_relaxed);
+    return state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting,
+                                         std::memory_order_relaxed);
 }
 
 void wait_at_exit() noexcept {

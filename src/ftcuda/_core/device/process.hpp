@@ -14,8 +14,8 @@ extern std::atomic<State> state;
 // Arranges for `state` to change in forked children. Idempotent.
 void watch_forks();
 
-// From now on destructors leave driver handles alone: the driver may already be gone. `slowly`: calls in other threads wait first.
-// True for the first call.
+// From now on destructors leave driver handles alone: the driver may already be gone. `slowly`: calls in other threads
+// wait first. True for the first call.
 bool begin_exit(bool slowly) noexcept;
 
 inline bool is_forked() noexcept { return state.load(std::memory_order_relaxed) == State::forked; }

@@ -9,9 +9,7 @@ namespace {
 
 static_assert(Device::limit <= 64);
 
-std::uint64_t bit_of(int device) noexcept {
-    return std::uint64_t{1} << device;
-}
+std::uint64_t bit_of(int device) noexcept { return std::uint64_t{1} << device; }
 
 }  // namespace
 
@@ -21,8 +19,9 @@ BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t byt
 }
 
 BoundArguments::BoundArguments(const BoundArguments& other)
-    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()), arguments_(other.arguments_),
-      buffers_(other.buffers_), mapped_(other.mapped_), devices_(other.devices_), any_foreign_(other.any_foreign_) {
+    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()),
+      arguments_(other.arguments_), buffers_(other.buffers_), mapped_(other.mapped_), devices_(other.devices_),
+      any_foreign_(other.any_foreign_) {
     point();
 }
 
@@ -50,20 +49,23 @@ void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes,
     gather();
 }
 
-Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
+Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel,
+                              std::vector<Ref<TensorMapState>>& maps) const {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
     if (!mapped_.empty()) return launch_mapped(stream, shape, kernel, maps);
-    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(), buffers_.size());
+    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(),
+                         buffers_.size());
 }
 
-Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const {
+Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel,
+                                     std::vector<Ref<TensorMapState>>& maps) const {
     std::vector<void*> parameters = parameters_;
     std::vector<Buffer*> buffers = buffers_;
     const auto map_of = [this](std::size_t index) { return arguments_[index].map.get(); };
     for (const std::size_t index : mapped_) {
         // A map that is given twice is the same in both places.
-        const auto same =
-            std::find_if(mapped_.begin(), mapped_.end(), [&](std::size_t other) { return map_of(other) == map_of(index); });
+        const auto same = std::find_if(mapped_.begin(), mapped_.end(),
+                                       [&](std::size_t other) { return map_of(other) == map_of(index); });
         const std::size_t first = static_cast<std::size_t>(same - mapped_.begin());
         maps.push_back(first < maps.size() ? maps[first] : map_of(index)->take());
         parameters[index] = const_cast<void*>(maps.back()->bytes());

@@ -1,4 +1,5 @@
-// A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each other, from any thread.
+// A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each
+// other, from any thread.
 //
 // Launches in different threads write nothing in common but the leases of buffers that they share: see striped.hpp.
 #pragma once
@@ -14,11 +15,11 @@ namespace ftcuda::core {
 
 // One argument, beside its bytes.
 struct BoundArgument {
-    Ref<deferred_release::ForeignReference> value;    // what the caller gave, which keeps `buffer`
-    Buffer* buffer = nullptr;  // null: a value, memory that is not ours, or a tensor map
-    bool foreign = false;      // memory that is not ours: the value is kept until the work is done
-    int device = any_device;   // the one that `value` is for
-    Ref<TensorMap> map;        // a launch reads it as it is then, and its memory; null for what is no tensor map
+    Ref<deferred_release::ForeignReference> value;  // what the caller gave, which keeps `buffer`
+    Buffer* buffer = nullptr;                       // null: a value, memory that is not ours, or a tensor map
+    bool foreign = false;                           // memory that is not ours: the value is kept until the work is done
+    int device = any_device;                        // the one that `value` is for
+    Ref<TensorMap> map;  // a launch reads it as it is then, and its memory; null for what is no tensor map
 
     static constexpr int any_device = -1;
 };
@@ -39,15 +40,17 @@ public:
     bool any_foreign() const noexcept { return any_foreign_; }
     bool is_foreign(std::size_t index) const noexcept { return arguments_[index].foreign; }
 
-    // By who is inside the stream. `maps`: the tensor maps among the arguments as the launch has them, one for each such
-    // argument, in order.
-    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const;
+    // By who is inside the stream. `maps`: the tensor maps among the arguments as the launch has them, one for each
+    // such argument, in order.
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel,
+                  std::vector<Ref<TensorMapState>>& maps) const;
 
 private:
     ~BoundArguments() override = default;
     void point() noexcept;
     void gather();
-    Status launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel, std::vector<Ref<TensorMapState>>& maps) const;
+    Status launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel,
+                         std::vector<Ref<TensorMapState>>& maps) const;
 
     const std::vector<std::size_t> offsets_;
     std::vector<char> block_;
@@ -57,7 +60,7 @@ private:
     // What a launch needs of the arguments: gathered by put().
     std::vector<Buffer*> buffers_;
     std::vector<std::size_t> mapped_;  // which arguments are tensor maps
-    std::uint64_t devices_ = 0;  // a bit for each that an argument is for
+    std::uint64_t devices_ = 0;        // a bit for each that an argument is for
     bool any_foreign_ = false;
 };
 

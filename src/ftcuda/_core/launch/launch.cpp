@@ -12,7 +12,8 @@ namespace {
 // The submissions's uses of its buffers: all begun, or none.
 class BufferUses {
 public:
-    BufferUses(Stream& stream, Buffer* const* buffers, std::size_t count) noexcept : stream_(stream), buffers_(buffers) {
+    BufferUses(Stream& stream, Buffer* const* buffers, std::size_t count) noexcept
+        : stream_(stream), buffers_(buffers) {
         while (begun_ < count) {
             status_ = buffers_[begun_]->begin_use(stream_);
             if (!status_.ok()) return;
@@ -39,11 +40,13 @@ Status submit(const CUlaunchConfig& config, const LaunchShape& shape, CUfunction
     // Drivers before 11.8.
     if (shape.needs_attributes()) return Status(Reason::absent, Entry::cuLaunchKernelEx);
     if (shape.is_cooperative()) {
-        return cu.cuLaunchCooperativeKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX,
-                                            config.blockDimY, config.blockDimZ, config.sharedMemBytes, config.hStream, parameters);
+        return cu.cuLaunchCooperativeKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ,
+                                            config.blockDimX, config.blockDimY, config.blockDimZ, config.sharedMemBytes,
+                                            config.hStream, parameters);
     }
-    return cu.cuLaunchKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX, config.blockDimY,
-                             config.blockDimZ, config.sharedMemBytes, config.hStream, parameters, nullptr);
+    return cu.cuLaunchKernel(function, config.gridDimX, config.gridDimY, config.gridDimZ, config.blockDimX,
+                             config.blockDimY, config.blockDimZ, config.sharedMemBytes, config.hStream, parameters,
+                             nullptr);
 }
 
 // In place of a submission, for who is inside the stream already.
@@ -54,8 +57,9 @@ struct AlreadyInside {
 
 // In line, so that neither pays for there being two.
 template <typename Way>
-[[gnu::always_inline]] inline Status launch_by(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
-                                               Buffer* const* buffers, std::size_t buffer_count) noexcept {
+[[gnu::always_inline]] inline Status launch_by(Stream& stream, const LaunchShape& shape, Kernel& kernel,
+                                               void** parameters, Buffer* const* buffers,
+                                               std::size_t buffer_count) noexcept {
     const Way inside(stream);
     if (!inside.status().ok()) return inside.status();
     const BufferUses uses(stream, buffers, buffer_count);
@@ -67,14 +71,15 @@ template <typename Way>
     if (const Status status = kernel.function(context, function); !status.ok()) return status;
     CUlaunchConfig config = shape.config();
     config.hStream = stream.cu_stream();
-    if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok()) return status;
+    if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok())
+        return status;
     return context.observe(submit(config, shape, function, parameters));
 }
 
 }  // namespace
 
-LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes, bool cooperative,
-                         bool programmatic_serialization) noexcept
+LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes,
+                         bool cooperative, bool programmatic_serialization) noexcept
     : cooperative_(cooperative), cluster_(cluster != nullptr), serialization_(programmatic_serialization) {
     const Dimensions blocks = cluster != nullptr ? *cluster : Dimensions{};
     config_.gridDimX = grid.x * blocks.x;
@@ -107,8 +112,8 @@ LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cl
     }
 }
 
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
-                     std::size_t buffer_count) noexcept {
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
+                     Buffer* const* buffers, std::size_t buffer_count) noexcept {
     return launch_by<AlreadyInside>(stream, shape, kernel, parameters, buffers, buffer_count);
 }
 

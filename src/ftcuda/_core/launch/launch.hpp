@@ -34,13 +34,13 @@ private:
     bool serialization_;
 };
 
-// Submits the launch. `parameters[i]` points to argument i; `buffers` are the buffers among the arguments, in any order,
-// repeated if passed more than once. Either everything was submitted or nothing.
+// Submits the launch. `parameters[i]` points to argument i; `buffers` are the buffers among the arguments, in any
+// order, repeated if passed more than once. Either everything was submitted or nothing.
 Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
               std::size_t buffer_count) noexcept;
 
 // The same by who is inside the stream already.
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
-                     std::size_t buffer_count) noexcept;
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
+                     Buffer* const* buffers, std::size_t buffer_count) noexcept;
 
 }  // namespace ftcuda::core

@@ -9,9 +9,7 @@ using namespace abi;
 
 namespace {
 
-void* as_pointer(CUdeviceptr address) noexcept {
-    return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
-}
+void* as_pointer(CUdeviceptr address) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
 
 }  // namespace
 
@@ -21,13 +19,14 @@ Status TensorMap::tiled(Context& context, const Tensor& tensor, const std::array
     if (!scope.status().ok()) return scope.status();
     CUtensorMap made{};
     const Status status = context.observe(cu.cuTensorMapEncodeTiled(
-        &made, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(), box.data(),
-        tensor.element_strides.data(), tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill));
+        &made, tensor.type, tensor.rank, as_pointer(tensor.address), tensor.extents.data(), tensor.strides.data(),
+        box.data(), tensor.element_strides.data(), tensor.interleave, tensor.swizzle, tensor.promotion, tensor.fill));
     if (status.ok()) map = Ref<TensorMap>::adopt(new TensorMap(made, std::move(memory)));
     return status;
 }
 
-Status TensorMap::im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory, Ref<TensorMap>& map) {
+Status TensorMap::im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
+                         Ref<TensorMap>& map) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     CUtensorMap made{};
@@ -43,8 +42,12 @@ Status TensorMap::replace_address(Context& context, CUdeviceptr address, MappedM
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     CUtensorMap changed = take()->map();  // of whatever moment: only the address differs between them
-    if (const Status status = context.observe(cu.cuTensorMapReplaceAddress(&changed, as_pointer(address))); !status.ok()) return status;
-    states_.replace([&](const TensorMapState&) { return Ref<TensorMapState>::adopt(new TensorMapState(changed, std::move(memory))); });
+    if (const Status status = context.observe(cu.cuTensorMapReplaceAddress(&changed, as_pointer(address)));
+        !status.ok())
+        return status;
+    states_.replace([&](const TensorMapState&) {
+        return Ref<TensorMapState>::adopt(new TensorMapState(changed, std::move(memory)));
+    });
     return {};
 }
 

@@ -28,8 +28,8 @@ struct Im2col {
 
 // Whose memory a map is of.
 struct MappedMemory {
-    Ref<deferred_release::ForeignReference> tensor;   // the caller's, which keeps `buffer`
-    Buffer* buffer = nullptr;  // null: memory that is not ours
+    Ref<deferred_release::ForeignReference> tensor;  // the caller's, which keeps `buffer`
+    Buffer* buffer = nullptr;                        // null: memory that is not ours
 };
 
 // What a map is at one moment. Constant once others see it; who holds it holds the tensor.
@@ -56,9 +56,11 @@ class TensorMap final : public Shared {
 public:
     static Status tiled(Context& context, const Tensor& tensor, const std::array<std::uint32_t, Tensor::max_rank>& box,
                         MappedMemory memory, Ref<TensorMap>& map);
-    static Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory, Ref<TensorMap>& map);
+    static Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
+                         Ref<TensorMap>& map);
 
-    // A launch that takes the map from now on has the new address and holds the new memory; one that took it before, the old.
+    // A launch that takes the map from now on has the new address and holds the new memory; one that took
+    // it before, the old.
     Status replace_address(Context& context, abi::CUdeviceptr address, MappedMemory memory);
 
     Ref<TensorMapState> take() { return states_.take(); }

@@ -1,4 +1,5 @@
-// What was allocated through a counting or limiting resource: charged before the allocation, credited when the buffer is freed.
+// What was allocated through a counting or limiting resource: charged before the allocation, credited when
+// the buffer is freed.
 #pragma once
 
 #include "../sync/mutex.hpp"

@@ -186,7 +186,8 @@ Buffer::FreePlan Buffer::plan_now() noexcept {
         bool capturing = false;
         plan.status = use.stream->is_capturing(capturing);
         any_capturing = any_capturing || capturing;
-        if (plan.status.ok() && !capturing) plan.status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
+        if (plan.status.ok() && !capturing)
+            plan.status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
     });
     // A use that could not be marked may still run.
     const bool all_known = !any_capturing && !unordered_.load(std::memory_order_relaxed);
@@ -197,7 +198,8 @@ Buffer::FreePlan Buffer::plan_now() noexcept {
 Status Buffer::carry_out(const FreePlan& plan) noexcept {
     switch (plan.when) {
     case FreePlan::When::now: return resource_->free_now(allocation_.pointer);
-    case FreePlan::When::in_stream: return resource_->free_ordered(allocation_, bytes_, plan.home, plan.stream, !uses_.is_empty());
+    case FreePlan::When::in_stream:
+        return resource_->free_ordered(allocation_, bytes_, plan.home, plan.stream, !uses_.is_empty());
     case FreePlan::When::when_idle: break;
     }
     resource_->free_later(allocation_, bytes_);
@@ -258,7 +260,8 @@ void Buffer::hand_out(Handout* handout) noexcept {
         if (plan.when == FreePlan::When::in_stream) plan.status = context_->record(plan.stream, event);
         if (!plan.status.ok() || (plan.when == FreePlan::When::when_idle && !idle)) {
             mailbox::post(plan.status, "free", "buffer");
-            context_->retire([context = context_, holder = holder_] { deferred_release::defer(*context, nullptr, holder); });
+            context_->retire(
+                [context = context_, holder = holder_] { deferred_release::defer(*context, nullptr, holder); });
             return;
         }
     }
@@ -274,7 +277,8 @@ Status Buffer::charge_to(Account& account) {
     const Lease<Buffer> lease(*this);
     if (!lease) return Reason::closed;
     Charge* const charge = new Charge{Ref<Account>(account), charges_.load(std::memory_order_relaxed)};
-    while (!charges_.compare_exchange_weak(charge->next, charge, std::memory_order_release, std::memory_order_relaxed)) {
+    while (
+        !charges_.compare_exchange_weak(charge->next, charge, std::memory_order_release, std::memory_order_relaxed)) {
     }
     return {};
 }
@@ -309,8 +313,11 @@ Status Buffer::fill(std::uint32_t value, unsigned width, Stream& stream) noexcep
     const CUdeviceptr begin = allocation_.pointer;
     const std::size_t count = bytes_ / width;
     switch (width) {
-    case 1: return context.observe(cu.cuMemsetD8Async(begin, static_cast<unsigned char>(value), count, stream.cu_stream()));
-    case 2: return context.observe(cu.cuMemsetD16Async(begin, static_cast<unsigned short>(value), count, stream.cu_stream()));
+    case 1:
+        return context.observe(cu.cuMemsetD8Async(begin, static_cast<unsigned char>(value), count, stream.cu_stream()));
+    case 2:
+        return context.observe(
+            cu.cuMemsetD16Async(begin, static_cast<unsigned short>(value), count, stream.cu_stream()));
     default: return context.observe(cu.cuMemsetD32Async(begin, value, count, stream.cu_stream()));
     }
 }

@@ -15,29 +15,31 @@ public:
     // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
     static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
 
-    // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it is handed
-    // out (Handout) when the buffer was closed and nobody is inside.
+    // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it
+    // is handed out (Handout) when the buffer was closed and nobody is inside.
     static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);
     // Constant. Whoever is inside, or knows that nobody has closed the buffer, may use it.
     void* holder() const noexcept { return holder_; }
 
-    // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or managed.
+    // Whether work on `device` may touch it: its own device's, and everybody's where the memory is
+    // the host's or managed.
     bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
 
     abi::CUdeviceptr pointer() const noexcept { return allocation_.pointer; }
     std::size_t size() const noexcept { return bytes_; }
     Context& context() const noexcept { return *context_; }
 
-    // The holder of a buffer that is gone, and the event behind the work that used the memory: null where there is none left.
-    // Whoever gets it lets the holder go when the event is reached, and gives the event back to the context.
+    // The holder of a buffer that is gone, and the event behind the work that used the memory: null where there is none
+    // left. Whoever gets it lets the holder go when the event is reached, and gives the event back to the context.
     struct Handout {
         void* holder = nullptr;
         abi::CUevent event = nullptr;
     };
 
-    // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home stream.
-    // Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this call was the last
-    // one inside; if a launch or a copy was, the holder is kept (deferred_release.hpp). `idle`: the caller knows that the work is done.
+    // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home
+    // stream. Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this
+    // call was the last one inside; if a launch or a copy was, the holder is kept (deferred_release.hpp). `idle`: the
+    // caller knows that the work is done.
     Status close(Stream* stream, bool idle, Handout& handout);
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
@@ -85,13 +87,15 @@ private:
 
     // With a lease on `resource`.
     static Status allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
-    // The free waits for what was submitted to `stream` so far, and is in its order unless another one was named before.
+    // The free waits for what was submitted to `stream` so far, and is in its order unless another
+    // one was named before.
     Status free_after(Stream& stream);
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;
 
-    // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made `stream` wait for them.
+    // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made
+    // `stream` wait for them.
     struct FreePlan {
         enum class When : unsigned char {
             now,
@@ -129,7 +133,8 @@ private:
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;
 
-    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it, unless it is spread.
+    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it,
+    // unless it is spread.
     [[maybe_unused]] LineBetween before_lifetime_;
     ShardedLifetime lifetime_;
     [[maybe_unused]] LineBetween after_lifetime_;

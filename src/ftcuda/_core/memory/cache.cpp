@@ -165,7 +165,8 @@ std::uint64_t Cache::take_down(Shard& shard, List& list, std::uint64_t surplus, 
 void Cache::take_down_all(std::uint64_t surplus, std::vector<Leaving>& leaving) {
     for (Shard& shard : shards_) {
         const Lock lock(shard.mutex);
-        for (const std::unique_ptr<List>& list : shard.lists) surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
+        for (const std::unique_ptr<List>& list : shard.lists)
+            surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
         if (surplus == 0) return;
     }
 }

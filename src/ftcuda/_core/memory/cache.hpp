@@ -1,12 +1,14 @@
 // What a caching resource has in store: memory that was freed and may be given out again without the driver.
 //
-// Sizes are rounded up to classes, eight for each doubling. Device memory is kept by stream: freed in a stream's order, it may be
-// used in the same order again at once, and never in another stream's. Streams are found by the driver's id, which is not used
-// twice, and kept as long as something of theirs is in store. What the host reaches is kept in one place, each piece with an
-// event: whoever gets it may touch it at once, so it waits until the work of its last user is done.
+// Sizes are rounded up to classes, eight for each doubling. Device memory is kept by stream: freed in a stream's
+// order, it may be used in the same order again at once, and never in another stream's. Streams are found by the
+// driver's id, which is not used twice, and kept as long as something of theirs is in store. What the host reaches is
+// kept in one place, each piece with an event: whoever gets it may touch it at once, so it waits until the work of its
+// last user is done.
 //
-// What is in use and in store together stays below the most that was in use, a sixteenth and 2 MiB. So steps that repeat find all
-// they need, and what nobody will use goes back: of the stream that frees, and, where another one needs new memory, of all.
+// What is in use and in store together stays below the most that was in use, a sixteenth and 2 MiB. So steps that
+// repeat find all they need, and what nobody will use goes back: of the stream that frees, and, where another one needs
+// new memory, of all.
 //
 // Under a lock the driver is asked about events only: all else, takers and givers do before or after.
 #pragma once
@@ -53,14 +55,14 @@ public:
     static constexpr bool fits(std::size_t bytes) noexcept { return bytes != 0 && bytes <= largest; }
     static std::size_t rounded(std::size_t bytes) noexcept { return size_of(class_of(bytes)); }
 
-    // A piece for `bytes`: the youngest of `stream`, or, if that is null, the oldest with an event, if that is reached. False:
-    // there is none.
+    // A piece for `bytes`: the youngest of `stream`, or, if that is null, the oldest with an event, if that is reached.
+    // False: there is none.
     bool take(std::size_t bytes, Stream* stream, Piece& piece);
     // A piece that did not come from the store is in use.
     void count_made(std::size_t bytes, std::uint64_t made_in, std::vector<Leaving>& leaving);
 
-    // Puts a piece in store. `made_in`: the id of the stream it was allocated in. `leaving`: what is too much, or in the order of
-    // a closed stream.
+    // Puts a piece in store. `made_in`: the id of the stream it was allocated in. `leaving`: what is too much, or in
+    // the order of a closed stream.
     void give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving);
     // A piece is no longer in use, and does not go to the store.
     void count_freed(std::size_t bytes, std::uint64_t made_in);
@@ -100,9 +102,10 @@ private:
     void end_store(Shard& shard, std::size_t size) REQUIRES(shard.mutex);
     // How many bytes in store are too many.
     std::uint64_t surplus() const noexcept;
-    // Takes pieces of a list out, the largest and of those the oldest first, until `surplus` bytes are gone or nothing is left.
-    // Returns how many bytes that were.
-    std::uint64_t take_down(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving) REQUIRES(shard.mutex);
+    // Takes pieces of a list out, the largest and of those the oldest first, until `surplus` bytes are gone or nothing
+    // is left. Returns how many bytes that were.
+    std::uint64_t take_down(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving)
+        REQUIRES(shard.mutex);
     void take_down_all(std::uint64_t surplus, std::vector<Leaving>& leaving);
     void empty_closed(std::vector<Leaving>& leaving);
 
@@ -110,8 +113,8 @@ private:
     Context& context_;
     const std::size_t limit_;
 
-    // Synchronise themselves. The sums are of what the shards have reported, each when it has changed by a mebibyte, so that
-    // threads seldom write the same line. Relaxed: they guard no data.
+    // Synchronise themselves. The sums are of what the shards have reported, each when it has changed by a mebibyte, so
+    // that threads seldom write the same line. Relaxed: they guard no data.
     std::array<Shard, shards> shards_;
     alignas(64) std::atomic<std::int64_t> in_use_{0};
     std::atomic<std::int64_t> most_in_use_{0};  // since the cache was last emptied

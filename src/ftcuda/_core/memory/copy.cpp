@@ -16,7 +16,8 @@ namespace {
 
 class ExclusiveSection {
 public:
-    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(nullptr, {}, number_)) {}
+    explicit ExclusiveSection(Stream& stream)
+        : stream_(stream), status_(stream.begin_exclusive(nullptr, {}, number_)) {}
     ~ExclusiveSection() {
         if (status_.ok()) stream_.end_exclusive(number_);
     }
@@ -31,9 +32,10 @@ private:
     const Status status_;
 };
 
-// Copies a piece between the device and a chunk, and records the chunk's event behind it. On failure the chunk is given back,
-// and `chunk` is none.
-Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Staging::Chunk& chunk) {
+// Copies a piece between the device and a chunk, and records the chunk's event behind it. On failure the chunk is given
+// back, and `chunk` is none.
+Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, Stream& stream,
+                  Staging::Chunk& chunk) {
     Context& context = stream.context();
     Status status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
     const bool started = status.ok();
@@ -48,12 +50,11 @@ Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     return status;
 }
 
-CUdeviceptr address(const Staging::Chunk& chunk) noexcept {
-    return reinterpret_cast<std::uintptr_t>(chunk.memory);
-}
+CUdeviceptr address(const Staging::Chunk& chunk) noexcept { return reinterpret_cast<std::uintptr_t>(chunk.memory); }
 
-// Copies in pieces through two chunks: while the device copies from one, the host fills the other. More of them, or new ones for
-// each piece, would be slower: the memory would leave the processor's caches between the host's writing and the device's reading.
+// Copies in pieces through two chunks: while the device copies from one, the host fills the other. More of them, or new
+// ones for each piece, would be slower: the memory would leave the processor's caches between the host's writing and
+// the device's reading.
 Status upload_pieces(CUdeviceptr destination, const char* source, std::size_t bytes, Stream& stream) {
     Staging& staging = Staging::of(stream.context());
     std::array<Staging::Chunk, 2> chunks{};
@@ -100,8 +101,9 @@ Status download_pieces(char* destination, CUdeviceptr source, std::size_t bytes,
     while (ended < begun || (begun < count && status.ok())) {
         if (begun < count && begun - ended < pieces.size() && status.ok()) {
             const std::size_t offset = begun * Staging::chunk_bytes;
-            status = begin_download(destination + offset, source + offset, std::min(bytes - offset, Staging::chunk_bytes), stream,
-                                    pieces[begun % pieces.size()]);
+            status =
+                begin_download(destination + offset, source + offset, std::min(bytes - offset, Staging::chunk_bytes),
+                               stream, pieces[begun % pieces.size()]);
             if (status.ok()) ++begun;
             continue;
         }
@@ -111,7 +113,8 @@ Status download_pieces(char* destination, CUdeviceptr source, std::size_t bytes,
     return status;
 }
 
-// Around a copy of pageable memory: what a submission needs, and no capture, whose graph would use chunks that are others' by then.
+// Around a copy of pageable memory: what a submission needs, and no capture, whose graph would use chunks that are
+// others' by then.
 template <class Copy>
 Status with_place(const Place& place, Stream& stream, Copy copy) {
     const Submission submission(stream);
@@ -145,7 +148,8 @@ Status locate(Context& context, CUdeviceptr pointer, Location& location, int& or
     if (!status.ok()) return context.observe(status);
     unsigned managed = 0;  // a boolean of which driver 580 writes four bytes
     status = context.observe(cu.cuPointerGetAttribute(&managed, CU_POINTER_ATTRIBUTE_IS_MANAGED, pointer));
-    if (status.ok()) status = context.observe(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer));
+    if (status.ok())
+        status = context.observe(cu.cuPointerGetAttribute(&ordinal, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, pointer));
     location = managed != 0 ? Location::managed : type == CU_MEMORYTYPE_HOST ? Location::pinned : Location::device;
     return status;
 }
@@ -163,12 +167,16 @@ Status copy(Place destination, Place source, std::size_t bytes, Stream& stream) 
 }
 
 Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream) {
-    const auto copy_all = [&] { return upload_pieces(destination.pointer, static_cast<const char*>(source), bytes, stream); };
+    const auto copy_all = [&] {
+        return upload_pieces(destination.pointer, static_cast<const char*>(source), bytes, stream);
+    };
     return in_section(bytes, stream, [&] { return with_place(destination, stream, copy_all); });
 }
 
 Status download(void* destination, Place source, std::size_t bytes, Stream& stream) {
-    const auto copy_all = [&] { return download_pieces(static_cast<char*>(destination), source.pointer, bytes, stream); };
+    const auto copy_all = [&] {
+        return download_pieces(static_cast<char*>(destination), source.pointer, bytes, stream);
+    };
     return in_section(bytes, stream, [&] { return with_place(source, stream, copy_all); });
 }
 

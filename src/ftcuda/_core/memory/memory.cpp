@@ -14,8 +14,8 @@ using namespace abi;
 
 namespace {
 
-// Caches that are not destroyed yet: who destroys one holds a reference to it. Never destroyed itself: memory may be freed while
-// the process ends.
+// Caches that are not destroyed yet: who destroys one holds a reference to it. Never destroyed itself: memory may be
+// freed while the process ends.
 struct Caches {
     Mutex mutex{Rank::caches};
     std::vector<MemoryResource*> all GUARDED_BY(mutex);
@@ -57,7 +57,8 @@ Status MemoryResource::make_pool(Context& context, MemoryKind kind, std::size_t 
     Ref<MemoryResource> made = Ref<MemoryResource>::adopt(new MemoryResource(context, kind, pool, true));
     if (kind == MemoryKind::pinned) {
         // A host pool is reachable from its devices only after it was opened to them.
-        const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device.cu_device()}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+        const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device.cu_device()},
+                                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
         if (const Status status = context.observe(cu.cuMemPoolSetAccess(pool, &access, 1)); !status.ok()) {
             made->close();
             return status;
@@ -75,7 +76,8 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
     if (upstream.is_cached()) return Reason::not_supported;
     Lease<MemoryResource> lease(upstream);
     if (!lease) return Reason::closed;
-    resource = Ref<MemoryResource>::adopt(new MemoryResource(*upstream.context_, upstream.kind_, upstream.cu_pool_, false));
+    resource =
+        Ref<MemoryResource>::adopt(new MemoryResource(*upstream.context_, upstream.kind_, upstream.cu_pool_, false));
     resource->upstream_ = Ref<MemoryResource>(upstream);
     resource->cache_ = std::make_unique<Cache>(*upstream.context_, limit);
     {
@@ -123,8 +125,8 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     const CUstream cu_stream = stream != nullptr ? stream->cu_stream() : nullptr;
     if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, cu_stream, allocation.pointer);
     if (kind_ == MemoryKind::device) {
-        // Nothing is kept of default streams, which order no frees, of others' streams, whose handles may be gone when the cache
-        // wants to free, and of captures: what a graph uses it uses again.
+        // Nothing is kept of default streams, which order no frees, of others' streams, whose handles may be gone when
+        // the cache wants to free, and of captures: what a graph uses it uses again.
         bool passes_by = stream == nullptr || !stream->is_owned();
         if (!passes_by) {
             if (const Status status = stream->is_capturing(passes_by); !status.ok()) return status;
@@ -154,12 +156,9 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
     const RelaxedCapture relaxed;
     if (is_pool()) return context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream));
     switch (kind_) {
-    case MemoryKind::device:
-        return context_->observe(cu.cuMemAlloc_v2(&pointer, bytes));
-    case MemoryKind::managed:
-        return context_->observe(cu.cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL));
-    case MemoryKind::pinned:
-        break;
+    case MemoryKind::device: return context_->observe(cu.cuMemAlloc_v2(&pointer, bytes));
+    case MemoryKind::managed: return context_->observe(cu.cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL));
+    case MemoryKind::pinned: break;
     }
     void* host = nullptr;
     const Status status = context_->observe(cu.cuMemHostAlloc(&host, bytes, CU_MEMHOSTALLOC_PORTABLE));
@@ -167,7 +166,8 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
     return status;
 }
 
-Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream, bool used) {
+Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
+                                    bool used) {
     if (!allocation.cacheable) return free_upstream(allocation.pointer, stream);
     if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
@@ -241,7 +241,8 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
         } else {
             status = context_->housekeeping_stream(stream);
         }
-        if (status.ok() && each.piece.event != nullptr) status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
+        if (status.ok() && each.piece.event != nullptr)
+            status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
         if (each.piece.event != nullptr) context_->give_event(each.piece.event);
         if (status.ok() && !later) {
             driver::memory_marking::mark_in_use(each.piece.pointer, stream);
@@ -279,8 +280,8 @@ void MemoryResource::destroy() noexcept {
         return;
     }
     if (!owned_ || !context_->may_destroy()) return;
-    // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for ever
-    // (driver 580, four threads with a pool each on one stream).
+    // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for
+    // ever (driver 580, four threads with a pool each on one stream).
     context_->retire([context = context_, pool = cu_pool_] {
         mailbox::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
     });

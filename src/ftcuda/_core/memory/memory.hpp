@@ -1,9 +1,10 @@
 // Memory resources: where buffers come from and how they go back.
 //
-// Two ways exist, and a third around them. Stream-ordered: from a pool, by cuMemAllocFromPoolAsync, freed in a stream's order. Plain: by
-// cuMemAlloc, cuMemHostAlloc or cuMemAllocManaged, freed after the streams that used the memory were waited for; the way of
-// devices and drivers without pools (Windows TCC, drivers before 11.2), behind the same Buffer. Caching: what was freed in a stream's
-// order is given out in the same order again (cache.hpp), and other resources are asked only for the rest.
+// Two ways exist, and a third around them. Stream-ordered: from a pool, by cuMemAllocFromPoolAsync, freed in a stream's
+// order. Plain: by cuMemAlloc, cuMemHostAlloc or cuMemAllocManaged, freed after the streams that used the memory were
+// waited for; the way of devices and drivers without pools (Windows TCC, drivers before 11.2), behind the same Buffer.
+// Caching: what was freed in a stream's order is given out in the same order again (cache.hpp), and other resources are
+// asked only for the rest.
 #pragma once
 
 #include "../device/context.hpp"
@@ -32,8 +33,8 @@ public:
     bool is_owned() const noexcept { return owned_; }
     abi::CUmemoryPool cu_pool() const noexcept { return cu_pool_; }
 
-    // No more allocations; a pool of its own is destroyed at the first synchronisation of the context after its last buffer
-    // is gone.
+    // No more allocations; a pool of its own is destroyed at the first synchronisation of the context after its last
+    // buffer is gone.
     void close() noexcept {
         if (!is_kept_ && lifetime_.close()) destroy();
     }
@@ -48,8 +49,8 @@ public:
         if (lifetime_.leave()) destroy();
     }
 
-    // It lives, and is open, as long as the process: close() does nothing, and references to it, which each buffer holds, are not
-    // counted from now on. Before other threads see it.
+    // It lives, and is open, as long as the process: close() does nothing, and references to it, which each buffer
+    // holds, are not counted from now on. Before other threads see it.
     void keep_forever() noexcept { is_kept_ = true; }
     void retain() noexcept {
         if (!is_kept_) Shared::retain();
@@ -84,7 +85,8 @@ private:
 
     // With the context current, inside a lease. `stream` orders allocations of pools and caches; plain ones ignore it.
     Status allocate(std::size_t bytes, Stream* stream, Allocation& allocation);
-    // Whether a free is in the order of a stream: of `home`, null where that is a stream of nobody's, which is `stream`.
+    // Whether a free is in the order of a stream: of `home`, null where that is a stream of
+    // nobody's, which is `stream`.
     bool is_ordered() const noexcept { return is_pool() || is_cached(); }
     Status free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, abi::CUstream stream, bool used);
     Status free_now(abi::CUdeviceptr pointer) noexcept;

@@ -17,7 +17,8 @@ Staging& Staging::of(Context& context) {
     if (staging != nullptr) return *staging;
     auto mine = std::make_unique<Staging>(context);
     FTCUDA_SCHEDULE_POINT("publish the staging memory");
-    if (context.staging_.compare_exchange_strong(staging, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
+    if (context.staging_.compare_exchange_strong(staging, mine.get(), std::memory_order_acq_rel,
+                                                 std::memory_order_acquire)) {
         staging = mine.release();  // kept for as long as the context, which is for ever
     }
     return *staging;

@@ -50,7 +50,8 @@ Use* StreamUses::take_if(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("take a use");
     return find_slot([&](Use& use) {
         std::uint64_t wanted = id;
-        return use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed);
+        return use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel,
+                                                     std::memory_order_relaxed);
     });
 }
 
@@ -73,7 +74,8 @@ void StreamUses::forget_if_finished(Use& use) noexcept {
     FTCUDA_SCHEDULE_POINT("forget a use");
     std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
     if (id == 0 || id == Use::taken) return;
-    if (!use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return;
+    if (!use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return;
     Context& context = use.stream->context();
     if (use.event != nullptr ? context.is_reached(use.event) : use.stream->is_finished()) {
         if (use.event != nullptr) context.give_event(use.event);
@@ -98,7 +100,9 @@ std::uint64_t StreamUses::wait_and_take(Use& use) noexcept {
         std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
         if (id == 0) return 0;
         if (id != Use::taken) {
-            if (use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed)) return id;
+            if (use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel,
+                                                      std::memory_order_relaxed))
+                return id;
             continue;
         }
 #ifdef FTCUDA_SCHEDULE_POINTS
@@ -114,7 +118,8 @@ void StreamUses::grow() {
     for (Block* next = block; next != nullptr; next = block->next.load(std::memory_order_acquire)) block = next;
     std::unique_ptr<Block> mine(new Block);
     Block* none = nullptr;
-    if (block->next.compare_exchange_strong(none, mine.get(), std::memory_order_acq_rel, std::memory_order_relaxed)) mine.release();
+    if (block->next.compare_exchange_strong(none, mine.get(), std::memory_order_acq_rel, std::memory_order_relaxed))
+        mine.release();
 }
 
 }  // namespace ftcuda::core

@@ -1,8 +1,8 @@
 // The streams that work was submitted to with a buffer: the set that must be done with it before it is freed.
 //
-// Read and changed without a lock: slots are taken by a compare-exchange on the stream's id. Threads add while they hold a
-// lease on the buffer; the one that destroys the buffer reads after the last of them left. Before the set grows, streams
-// that are closed and done leave it, and default streams whose latest work is done.
+// Read and changed without a lock: slots are taken by a compare-exchange on the stream's id. Threads add while they
+// hold a lease on the buffer; the one that destroys the buffer reads after the last of them left. Before the set grows,
+// streams that are closed and done leave it, and default streams whose latest work is done.
 #pragma once
 
 #include "../stream/stream.hpp"
@@ -20,8 +20,8 @@ struct Use {
     std::atomic<std::uint64_t> stream_id{0};
     Stream* stream = nullptr;
 
-    // For a default stream, the event behind its latest work: by the time of the free another thread could not name that
-    // thread's stream.
+    // For a default stream, the event behind its latest work: by the time of the free another thread could not name
+    // that thread's stream.
     abi::CUevent event = nullptr;
 };
 
@@ -40,13 +40,13 @@ public:
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
     void add(Stream& stream, std::uint64_t id);
 
-    // Adds `stream` unless it is there, and takes its slot: the caller's until it gives it back with `id`. Other threads that
-    // look for the stream meanwhile add it a second time.
+    // Adds `stream` unless it is there, and takes its slot: the caller's until it gives it back with `id`. Other
+    // threads that look for the stream meanwhile add it a second time.
     Use& take(Stream& stream, std::uint64_t id);
     static void give(Use& use, std::uint64_t id) noexcept;
 
-    // Visits every use, with the id of its stream, while others add to the set. Each one is the caller's meanwhile, and who takes it
-    // is waited for.
+    // Visits every use, with the id of its stream, while others add to the set. Each one is the caller's meanwhile, and
+    // who takes it is waited for.
     template <class Visitor>
     void visit(Visitor visit) {
         find_slot([&](Use& use) {

@@ -61,9 +61,7 @@ void defer(Stream& stream, void* object) {
     }
 }
 
-void defer(Context& context, CUevent event, void* object) {
-    put({&context, event, object});
-}
+void defer(Context& context, CUevent event, void* object) { put({&context, event, object}); }
 
 bool is_over(Context& context, CUevent event) noexcept {
     if (event != nullptr && !context.is_reached(event)) return false;
@@ -91,13 +89,9 @@ Status order_after(Stream& stream, Context& context, CUevent event) noexcept {
     return status;
 }
 
-ForeignReference::~ForeignReference() {
-    put({nullptr, nullptr, object_});
-}
+ForeignReference::~ForeignReference() { put({nullptr, nullptr, object_}); }
 
-bool is_pending() noexcept {
-    return count.load(std::memory_order_relaxed) != 0;
-}
+bool is_pending() noexcept { return count.load(std::memory_order_relaxed) != 0; }
 
 void* pop_done() {
     const std::size_t looks = std::min(look_limit, count.load(std::memory_order_relaxed));

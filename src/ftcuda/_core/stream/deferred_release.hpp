@@ -1,20 +1,20 @@
-// Objects of the caller's that must live until the work submitted with them is done: producers of arrays, and memory of the
-// caller's own allocators. The core knows them as addresses; whoever takes one back lets it go.
+// Objects of the caller's that must live until the work submitted with them is done: producers of arrays, and memory of
+// the caller's own allocators. The core knows them as addresses; whoever takes one back lets it go.
 #pragma once
 
 #include "stream.hpp"
 
 namespace ftcuda::core::deferred_release {
 
-// Keeps `object` until what was submitted to `stream` so far is done; while the stream is captured, or when the driver will
-// not say, until the next synchronize() of the context.
+// Keeps `object` until what was submitted to `stream` so far is done; while the stream is captured, or when the driver
+// will not say, until the next synchronize() of the context.
 void defer(Stream& stream, void* object);
 
 // Keeps `object` until `event` is reached; takes the event over. A null event is reached.
 void defer(Context& context, abi::CUevent event, void* object);
 
-// The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller; waited for by
-// `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
+// The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller;
+// waited for by `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
 bool is_over(Context& context, abi::CUevent event) noexcept;
 Status wait_for(Context& context, abi::CUevent event) noexcept;
 Status order_after(Stream& stream, Context& context, abi::CUevent event) noexcept;

@@ -35,10 +35,11 @@ public:
     // Until the latest record is reached, or to the limit.
     Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
-    // Whether a query found the latest record done, without the driver. False also for an event that cannot be used any more.
+    // Whether a query found the latest record done, without the driver. False also for an event that cannot
+    // be used any more.
     bool is_known_done() const noexcept {
-        return known_done_.load(std::memory_order_acquire) == records_.load(std::memory_order_acquire) && !is_closed() &&
-               context_->usable().ok();
+        return known_done_.load(std::memory_order_acquire) == records_.load(std::memory_order_acquire) &&
+               !is_closed() && context_->usable().ok();
     }
     // Into `cu_stream`, of the event's context; the caller has a lease on the event.
     Status record(abi::CUstream cu_stream) noexcept;
@@ -64,9 +65,9 @@ private:
     const abi::CUevent cu_event_;
     const unsigned flags_;
 
-    // Synchronise themselves. A query that begins with no record in progress, and finds the event done, remembers the records
-    // it began with: any later record changes them before the driver hears of it. Acquire and release: whoever finds the event
-    // known to be done sees what the one who asked the driver saw.
+    // Synchronise themselves. A query that begins with no record in progress, and finds the event done, remembers the
+    // records it began with: any later record changes them before the driver hears of it. Acquire and release: whoever
+    // finds the event known to be done sees what the one who asked the driver saw.
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
 

@@ -25,15 +25,15 @@ struct Held {
 
 using List = std::vector<Held>;
 
-// The thread ends. No driver call, and nothing of the interpreter's, which the thread has left. In a forked child the sections are
-// of threads that are not there, and abandon_exclusive() does nothing.
+// The thread ends. No driver call, and nothing of the interpreter's, which the thread has left. In a forked child the
+// sections are of threads that are not there, and abandon_exclusive() does nothing.
 void abandon(List* list) noexcept {
     const std::unique_ptr<List> mine(list);
     for (const Held& each : *mine) each.stream->abandon_exclusive(each.number);
 }
 
-// Not `thread_local`: with MinGW a thread's variables are freed before their destructors run, and those of the main thread would run
-// at exit, when nobody is there to be told.
+// Not `thread_local`: with MinGW a thread's variables are freed before their destructors run, and those of the main
+// thread would run at exit, when nobody is there to be told.
 class PerThread {
 public:
     PerThread() noexcept {

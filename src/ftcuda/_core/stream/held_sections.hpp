@@ -5,7 +5,8 @@
 
 namespace ftcuda::core::held_sections {
 
-// Notes that the calling thread began a section of `stream`. When the thread ends before the section does, the section is abandoned.
+// Notes that the calling thread began a section of `stream`. When the thread ends before the section does,
+// the section is abandoned.
 void remember(Stream& stream, std::uint64_t number);
 
 // The section has ended; does nothing if another thread began it.

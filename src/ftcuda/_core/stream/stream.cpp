@@ -19,8 +19,8 @@ namespace {
 // Its address names the calling thread for as long as the thread lives.
 thread_local char this_thread;
 
-// Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made of
-// handles and threads, where nothing better is to be had.
+// Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made
+// of handles and threads, where nothing better is to be had.
 std::atomic<std::uint64_t> next_id{std::uint64_t{1} << 62};
 
 // Set once, before the first section; published with release, read with acquire.
@@ -76,9 +76,7 @@ Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
     return {};
 }
 
-void Stream::keep_owner(void* owner) {
-    owner_ = Ref<Shared>::adopt(new deferred_release::ForeignReference(owner));
-}
+void Stream::keep_owner(void* owner) { owner_ = Ref<Shared>::adopt(new deferred_release::ForeignReference(owner)); }
 
 Status Stream::find_default(Context& context, CUstream token, Stream*& stream) {
     std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? context.legacy_stream_ : context.per_thread_stream_;
@@ -99,7 +97,8 @@ Status Stream::read_attributes() noexcept {
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     if (const Status status = context_->observe(cu.cuStreamGetFlags(cu_stream_, &flags_)); !status.ok()) return status;
-    if (const Status status = context_->observe(cu.cuStreamGetPriority(cu_stream_, &priority_)); !status.ok()) return status;
+    if (const Status status = context_->observe(cu.cuStreamGetPriority(cu_stream_, &priority_)); !status.ok())
+        return status;
     if (cu_stream_ == CU_STREAM_PER_THREAD) return {};
     if (cu.cuStreamGetId) {
         unsigned long long id = 0;
@@ -226,8 +225,8 @@ Status Stream::begin_submission() noexcept {
         const Lifetime::Word refused =
             lifetime_.enter(Lifetime::inner, mine ? Lifetime::closing : Lifetime::closing | Lifetime::exclusive);
         if (refused == 0) {
-            // Another thread may have ended this one's section, and a third begun one, before this one was inside. The word says so:
-            // who was inside first is waited for, and who comes after a section began sees its owner.
+            // Another thread may have ended this one's section, and a third begun one, before this one was inside. The
+            // word says so: who was inside first is waited for, and who comes after a section began sees its owner.
             if (!mine || section_owner_.load(std::memory_order_relaxed) == &this_thread) return {};
             end_submission();
             continue;
@@ -245,9 +244,7 @@ void Stream::end_submission() noexcept {
     if (Lifetime::last(before, Lifetime::inner)) destroy();  // after that nothing may be left of this object
 }
 
-void Stream::name_tasks_by(NameTask name) noexcept {
-    name_task.store(name, std::memory_order_release);
-}
+void Stream::name_tasks_by(NameTask name) noexcept { name_task.store(name, std::memory_order_release); }
 
 Status Stream::check_task() noexcept {
     if (!section_of_task_.load(std::memory_order_relaxed)) return {};

@@ -1,8 +1,8 @@
 // A stream: the handle, its leases, and the exclusive section.
 //
-// Submissions (launch, copy, record, wait) take an inner lease, which an exclusive section of another thread holds back;
-// everything else (sync, query, being kept by a buffer) takes an ordinary lease and never waits. States of the word: see
-// lifetime.hpp.
+// Submissions (launch, copy, record, wait) take an inner lease, which an exclusive section of another thread holds
+// back; everything else (sync, query, being kept by a buffer) takes an ordinary lease and never waits. States of the
+// word: see lifetime.hpp.
 #pragma once
 
 #include "../device/context.hpp"
@@ -59,13 +59,14 @@ public:
     bool is_finished() const noexcept;
     Status is_capturing(bool& capturing) const noexcept;  // the caller holds a lease
 
-    // The exclusive section: submissions of other threads wait until it ends, and those of other tasks of its thread are refused, as
-    // waiting would keep its own task from running. Reentrant. Waits for a section of another thread and for submissions in progress.
-    // `task`: what the calling thread runs, by its address, which `keeper` keeps; null if there is nothing of the kind, or all that
-    // the thread runs is meant. `number` is what the section is ended by, from any thread.
+    // The exclusive section: submissions of other threads wait until it ends, and those of other tasks of its thread
+    // are refused, as waiting would keep its own task from running. Reentrant. Waits for a section of another thread
+    // and for submissions in progress. `task`: what the calling thread runs, by its address, which `keeper` keeps; null
+    // if there is nothing of the kind, or all that the thread runs is meant. `number` is what the section is ended by,
+    // from any thread.
     //
-    // A section is abandoned when the thread that began it ends, or whatever could have ended it is gone. The next one who submits or
-    // begins a section is told, once, and ends it by that.
+    // A section is abandoned when the thread that began it ends, or whatever could have ended it is gone. The next one
+    // who submits or begins a section is told, once, and ends it by that.
     Status begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) EXCLUDES(section_mutex_);
     // False when there is no such section any more.
     bool end_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
@@ -74,13 +75,13 @@ public:
     void drop_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
     bool is_section(std::uint64_t number) const noexcept { return section_.load(std::memory_order_relaxed) == number; }
 
-    // How the core learns which task a thread runs: set once, before the first section. May attach to the interpreter, so that it is
-    // asked with no lock held, and only inside of sections that tasks began.
+    // How the core learns which task a thread runs: set once, before the first section. May attach to the interpreter,
+    // so that it is asked with no lock held, and only inside of sections that tasks began.
     using NameTask = const void* (*)();
     static void name_tasks_by(NameTask name) noexcept;
 
-    // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp) when the last reference
-    // to the stream is gone.
+    // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp)
+    // when the last reference to the stream is gone.
     void keep_owner(void* owner);
 
 private:
@@ -116,9 +117,10 @@ private:
     // Synchronises itself. On a line of its own: every launch writes it.
     alignas(64) Lifetime lifetime_;
 
-    // The thread that holds the exclusive section, null when there is none or it is abandoned. Written under section_mutex_, but a
-    // thread may compare it with itself without the lock: only that thread ever stores its own token. It may find itself there though
-    // another thread has just ended its section, and so looks again once it is inside (begin_submission). Relaxed: the word orders.
+    // The thread that holds the exclusive section, null when there is none or it is abandoned. Written under
+    // section_mutex_, but a thread may compare it with itself without the lock: only that thread ever stores its own
+    // token. It may find itself there though another thread has just ended its section, and so looks again once it is
+    // inside (begin_submission). Relaxed: the word orders.
     std::atomic<const void*> section_owner_{nullptr};
     // The number of the section, 0 when there is none. Stored under section_mutex_. Relaxed: without it a hint.
     std::atomic<std::uint64_t> section_{0};
@@ -129,7 +131,8 @@ private:
     bool section_abandoned_ GUARDED_BY(section_mutex_) = false;
     const void* section_task_ GUARDED_BY(section_mutex_) = nullptr;
     Ref<Shared> section_keeper_ GUARDED_BY(section_mutex_);
-    // Whether section_task_ is set, for the section's own thread, which stores it. Relaxed: no other thread's reading matters.
+    // Whether section_task_ is set, for the section's own thread, which stores it. Relaxed: no
+    // other thread's reading matters.
     std::atomic<bool> section_of_task_{false};
 };
 

@@ -3,8 +3,8 @@
 
 namespace ftcuda::core {
 
-// Between fields that different threads write: keeps them on different cache lines wherever the object lies, so that it needs no
-// alignment of its own, for which memory takes longer to get.
+// Between fields that different threads write: keeps them on different cache lines wherever the object lies, so that it
+// needs no alignment of its own, for which memory takes longer to get.
 struct LineBetween {
     char unused[64];
 };

@@ -1,7 +1,8 @@
 // How long a wait may take, and what may end it before.
 //
-// A wait without a limit is the driver's own. One with a limit asks the driver again and again: at once at first, then in pauses of
-// a 128th of what it has waited so far, so that it ends at most 1 % late (docs/decisions/0012-waits-that-can-end.md).
+// A wait without a limit is the driver's own. One with a limit asks the driver again and again:
+// at once at first, then in pauses of a 128th of what it has waited so far, so that it ends at
+// most 1 % late (docs/decisions/0012-waits-that-can-end.md).
 #pragma once
 
 #include "../../_driver/schedule.hpp"
@@ -20,16 +21,19 @@ using driver::Status;
 
 struct Limit {
     double seconds = std::numeric_limits<double>::infinity();
-    // Asked a hundred times a second, on the waiting thread, which holds leases but no lock: true ends the wait. Null: nobody.
+    // Asked a hundred times a second, on the waiting thread, which holds leases but no lock: true ends
+    // the wait. Null: nobody.
     bool (*is_interrupted)() = nullptr;
 
-    bool is_none() const noexcept { return is_interrupted == nullptr && seconds == std::numeric_limits<double>::infinity(); }
+    bool is_none() const noexcept {
+        return is_interrupted == nullptr && seconds == std::numeric_limits<double>::infinity();
+    }
 };
 
 namespace limit {
 
 using Clock = std::chrono::steady_clock;
-constexpr std::chrono::milliseconds attention{10};      // how long nobody asks whether the wait is interrupted
+constexpr std::chrono::milliseconds attention{10};  // how long nobody asks whether the wait is interrupted
 constexpr std::chrono::milliseconds longest_pause{1};
 constexpr std::chrono::microseconds shortest_sleep{50};  // Linux sleeps that much longer than it is told to
 constexpr int share = 128;
@@ -50,8 +54,8 @@ inline void wait_a_little(Clock::time_point now, Clock::duration pause, bool sle
 
 }  // namespace limit
 
-// Asks until the answer is something else than CUDA_ERROR_NOT_READY: the answer, `timed_out` or `interrupted`. Asks once more after
-// the last pause, and once if there is no time at all.
+// Asks until the answer is something else than CUDA_ERROR_NOT_READY: the answer, `timed_out` or `interrupted`. Asks
+// once more after the last pause, and once if there is no time at all.
 template <class Ask>
 Status wait_until_ready(const Limit& given, bool sleeps, Ask ask) {
     const auto begin = limit::Clock::now();
@@ -67,7 +71,9 @@ Status wait_until_ready(const Limit& given, bool sleeps, Ask ask) {
             if (given.is_interrupted != nullptr && given.is_interrupted()) return Reason::interrupted;
         }
         FTCUDA_SCHEDULE_POINT("wait for work");
-        limit::wait_a_little(now, std::min<limit::Clock::duration>({(now - begin) / limit::share, limit::longest_pause, end - now}), sleeps);
+        limit::wait_a_little(
+            now, std::min<limit::Clock::duration>({(now - begin) / limit::share, limit::longest_pause, end - now}),
+            sleeps);
     }
 }
 

@@ -65,9 +65,7 @@ void Condition::wait(Mutex& mutex) {
     lock.release();
 }
 
-void Condition::notify_all() noexcept {
-    condition_.notify_all();
-}
+void Condition::notify_all() noexcept { condition_.notify_all(); }
 
 #endif
 

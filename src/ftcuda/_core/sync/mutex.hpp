@@ -1,6 +1,6 @@
-// A mutex with a rank. A thread may only lock a mutex of a higher rank than those it holds, and unlock what it holds; debug
-// builds (-Ddebug_locks=true) check that and abort with the names of both and where they were locked. `docs/design/locks.md`
-// lists every mutex.
+// A mutex with a rank. A thread may only lock a mutex of a higher rank than those it holds, and unlock what it holds;
+// debug builds (-Ddebug_locks=true) check that and abort with the names of both and where they were locked.
+// `docs/design/locks.md` lists every mutex.
 #pragma once
 
 #include "annotations.hpp"

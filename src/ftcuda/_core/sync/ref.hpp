@@ -1,4 +1,5 @@
-// Counted references to the memory of core objects, as opposed to their driver handles, which have leases (lifetime.hpp).
+// Counted references to the memory of core objects, as opposed to their driver handles, which have leases
+// (lifetime.hpp).
 #pragma once
 
 #include "../../_driver/schedule.hpp"
@@ -13,15 +14,17 @@ class Shared {
 public:
     void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
-    // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them. Who finds only its own reference
-    // need not change the count, because nobody else has one to take another from.
+    // Release: this owner's writes happen before the deletion. Acquire, by the last: it sees them. Who finds only its
+    // own reference need not change the count, because nobody else has one to take another from.
     void release() noexcept {
         FTCUDA_SCHEDULE_POINT("release");
         release_attached();
     }
     // The same without a schedule point.
     void release_attached() noexcept {
-        if (references_.load(std::memory_order_acquire) == 1 || references_.fetch_sub(1, std::memory_order_acq_rel) == 1) delete this;
+        if (references_.load(std::memory_order_acquire) == 1 ||
+            references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+            delete this;
     }
 
 protected:

@@ -1,22 +1,23 @@
-// Leases on a handle that many threads use at once, such as a buffer of weights or what all allocate from: counted apart once
-// threads have met.
+// Leases on a handle that many threads use at once, such as a buffer of weights or what all allocate from: counted
+// apart once threads have met.
 //
-// The word is that of a Lifetime (lifetime.hpp), and at first it counts. Threads that meet there send each other its cache line
-// with each lease, so that after some meetings they count in cells instead, each on a line of its own for some of the threads. The
-// sum matters to nobody until the handle closes:
+// The word is that of a Lifetime (lifetime.hpp), and at first it counts. Threads that meet there send each other its
+// cache line with each lease, so that after some meetings they count in cells instead, each on a line of its own for
+// some of the threads. The sum matters to nobody until the handle closes:
 //
-//   enter()   counts in the thread's cell and looks at the word. Does that say closing, it uncounts, and asks whether it is the last.
+//   enter()   counts in the thread's cell and looks at the word. Does that say closing, it uncounts, and asks whether
+//             it is the last.
 //   leave()   uncounts in the thread's cell and looks at the word. Does that say closing, it asks the same.
 //   close()   sets closing, and asks the same.
 //   last()    adds up the word and the cells. Nothing is left: the first one to set `claimed` destroys.
 //
 // A lease may be taken at the word and given back at a cell, which is then below zero.
 //
-// Why exactly one destroys, after everybody left. Cells, the word and the pointer to the cells are read and changed in one total
-// order (seq_cst). Once closing is set nobody gets inside: each count only falls, but for a late enter, which lifts one cell for a
-// moment. So what last() reads one after another adds up to no less than those who are inside when it has read it all, and if
-// that is nothing it has read each one's last word. And of all who uncount or set closing, the last one in the order reads what
-// all others did.
+// Why exactly one destroys, after everybody left. Cells, the word and the pointer to the cells are read and changed in
+// one total order (seq_cst). Once closing is set nobody gets inside: each count only falls, but for a late enter, which
+// lifts one cell for a moment. So what last() reads one after another adds up to no less than those who are inside when
+// it has read it all, and if that is nothing it has read each one's last word. And of all who uncount or set closing,
+// the last one in the order reads what all others did.
 #pragma once
 
 #include "lifetime.hpp"
@@ -64,7 +65,8 @@ public:
 
     bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & Lifetime::closing) != 0; }
 
-    // From now on threads count in cells, as after some meetings. False without memory for them: the word goes on counting.
+    // From now on threads count in cells, as after some meetings. False without memory for them: the
+    // word goes on counting.
     bool spread() noexcept { return make_cells() != nullptr; }
 
 private:
@@ -81,7 +83,9 @@ private:
     };
     using Cells = std::array<Cell, 16>;
 
-    static std::atomic<std::int64_t>& cell_of(Cells& cells) noexcept { return cells[number_of_this_thread() % cells.size()].leases; }
+    static std::atomic<std::int64_t>& cell_of(Cells& cells) noexcept {
+        return cells[number_of_this_thread() % cells.size()].leases;
+    }
 
     bool enter(Cells& cells, bool& is_last) noexcept {
         cell_of(cells).fetch_add(1);
@@ -116,7 +120,7 @@ private:
 
     std::atomic<Word> word_{0};
     std::atomic<Cells*> cells_{nullptr};  // set once
-    std::atomic<unsigned> meetings_{0};  // relaxed: it guards no data
+    std::atomic<unsigned> meetings_{0};   // relaxed: it guards no data
 };
 
 }  // namespace ftcuda::core

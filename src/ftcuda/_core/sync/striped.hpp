@@ -1,8 +1,9 @@
 // A value that many threads take whole and few replace: the arguments of a bound launch, the coding of a tensor map.
 //
-// Threads that take it write nothing in common: each takes from a stripe, which has a copy of its own. replace() empties all
-// stripes, and only then lets anybody see the new value, since a thread that finds its stripe empty waits for the replacement:
-// once one thread had the new value, none has the old. Who took a value before keeps it for as long as it holds the reference.
+// Threads that take it write nothing in common: each takes from a stripe, which has a copy of its own. replace()
+// empties all stripes, and only then lets anybody see the new value, since a thread that finds its stripe empty waits
+// for the replacement: once one thread had the new value, none has the old. Who took a value before keeps it for as
+// long as it holds the reference.
 #pragma once
 
 #include "mutex.hpp"
@@ -38,8 +39,8 @@ public:
         return current_;
     }
 
-    // What is taken from now on is what `change` returns, a Ref<Value> made of the value it is given. Replacements come one
-    // after the other; one whose `change` throws replaces nothing.
+    // What is taken from now on is what `change` returns, a Ref<Value> made of the value it is given. Replacements come
+    // one after the other; one whose `change` throws replaces nothing.
     template <class Change>
     void replace(Change&& change) EXCLUDES(mutex_) {
         std::array<Ref<Value>, stripe_count + 1> old;  // let go of after the locks

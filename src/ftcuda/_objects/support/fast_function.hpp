@@ -1,5 +1,5 @@
-// Module functions that many threads call at once, with any number of arguments: called without a tuple, and without a write
-// to a reference count of their own.
+// Module functions that many threads call at once, with any number of arguments: called without a tuple, and without a
+// write to a reference count of their own.
 #pragma once
 
 #include "immortal.hpp"
@@ -16,7 +16,8 @@ inline PyObject* make_fast_function(PyMethodDef* definition, PyObject* module) {
 }
 
 inline PyMethodDef fast_definition(const char* name, FastCall call, const char* doc) {
-    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL | METH_KEYWORDS, doc};
+    return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(call)), METH_FASTCALL | METH_KEYWORDS,
+            doc};
 }
 
 }  // namespace ftcuda::objects

@@ -1,5 +1,5 @@
-// Types whose objects only ftcuda makes: not by calling the type, not by its `__new__`, and not through a subclass, which would give
-// objects with nothing behind them.
+// Types whose objects only ftcuda makes: not by calling the type, not by its `__new__`, and not through a subclass,
+// which would give objects with nothing behind them.
 #pragma once
 
 #include <Python.h>
@@ -15,7 +15,8 @@ inline PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
     return nullptr;
 }
 
-// From now on; the type's own module makes objects by a function that this leaves alone. Before other threads see the type.
+// From now on; the type's own module makes objects by a function that this leaves alone. Before other
+// threads see the type.
 inline void refuse_to_make(PyObject* type) {
     PyTypeObject* const refusing = reinterpret_cast<PyTypeObject*>(type);
     refusing->tp_new = refuse_new;
@@ -31,8 +32,8 @@ inline PyObject* refuse_new_base(PyTypeObject* type, PyObject* arguments, PyObje
     return make_derived(type, arguments, keywords);
 }
 
-// For a class below public ones, of which a module has one at most: nobody makes it itself, nor derives from it in Python. The
-// classes derived in Cython are made as before.
+// For a class below public ones, of which a module has one at most: nobody makes it itself, nor derives from it in
+// Python. The classes derived in Cython are made as before.
 inline void refuse_to_make_base(PyObject* type) {
     PyTypeObject* const base = reinterpret_cast<PyTypeObject*>(type);
     base->tp_flags &= ~Py_TPFLAGS_BASETYPE;
