@@ -29,7 +29,7 @@ public:
     }
 
     // First fit. 0 when nothing is large enough.
-    std::uint64_t take(std::uint64_t size) {
+    std::uint64_t acquire(std::uint64_t size) {
         for (auto range = free_.begin(); range != free_.end(); ++range) {
             if (range->second < size) continue;
             const std::uint64_t begin = range->first;
@@ -42,7 +42,7 @@ public:
         return 0;
     }
 
-    void give(std::uint64_t begin, std::uint64_t size) {
+    void release(std::uint64_t begin, std::uint64_t size) {
         auto next = free_.lower_bound(begin);
         if (next != free_.end() && begin + size == next->first) {
             size += next->second;
@@ -129,7 +129,7 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
         std::uint64_t& used = state.memory_used[static_cast<std::size_t>(device)];
         if (used + rounded(size) > (limit != 0 ? limit : device_memory())) return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool && pool->limit != 0 && pool->used + size > pool->limit) return CUDA_ERROR_OUT_OF_MEMORY;
-        allocation.begin = arena(device).take(rounded(size));
+        allocation.begin = arena(device).acquire(rounded(size));
         if (allocation.begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
         used += rounded(size);
         allocation.bytes = arena(device).bytes(allocation.begin);
@@ -178,7 +178,7 @@ void release(Allocation& allocation) {
         } else {
             arena(allocation.device).drop(allocation.begin, allocation.size);
         }
-        arena(allocation.device).give(allocation.begin, rounded(allocation.size));
+        arena(allocation.device).release(allocation.begin, rounded(allocation.size));
         state.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
     } else if (allocation.kind != Kind::registered) {
         pages::unmap(allocation.bytes, allocation.size);

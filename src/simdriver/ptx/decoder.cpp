@@ -26,7 +26,7 @@ void Decoder::decode(const Statement& statement) {
     } else if (base == "setp" || base == "set") {
         comparison(base);
     } else if (base == "selp" || base == "slct") {
-        made_.ftz = take("ftz");
+        made_.ftz = accept("ftz");
         made_.type = type();
         if (base == "slct") made_.option = type() == Type::f32 ? 2 : 1;
         made_.d = target(operand(0));
@@ -51,7 +51,7 @@ void Decoder::decode(const Statement& statement) {
     } else if (base == "atom" || base == "red") {
         atomics(base == "atom");
     } else if (base == "bar" || base == "barrier") {
-        base == "barrier" && take("cluster") ? cluster_barriers() : barriers(base);
+        base == "barrier" && accept("cluster") ? cluster_barriers() : barriers(base);
     } else if (is_one_of(base, {"shfl", "vote", "match", "redux"})) {
         warp_wide(base);
     } else if (base == "activemask") {
@@ -59,13 +59,13 @@ void Decoder::decode(const Statement& statement) {
         made_.d = target(operand(0));
         emit(active_mask);
     } else if (base == "bra") {
-        take("uni");
+        accept("uni");
         fixups_.emplace_back(function_.instructions.size(), operand(0).symbol);
         emit(branch, true);
     } else if (base == "call") {
         calls();
     } else if (base == "ret") {
-        take("uni");
+        accept("uni");
         emit(leave, true);
     } else if (base == "exit") {
         emit(finish, true);

@@ -49,7 +49,7 @@ private:
     }
 
     // ---- Modifiers
-    bool take(std::string_view word) {
+    bool accept(std::string_view word) {
         const auto found = std::find(modifiers_.begin(), modifiers_.end(), word);
         if (found == modifiers_.end()) return false;
         modifiers_.erase(found);
@@ -57,7 +57,7 @@ private:
     }
     int take_one_of(std::initializer_list<std::string_view> words) {
         for (const std::string_view word : words) {
-            if (take(word)) return index_of(word, words);
+            if (accept(word)) return index_of(word, words);
         }
         return -1;
     }
@@ -75,20 +75,20 @@ private:
         return result;
     }
     void drop(std::initializer_list<std::string_view> words) {
-        for (const std::string_view word : words) take(word);
+        for (const std::string_view word : words) accept(word);
     }
     void float_modifiers() {
         const int rounding = take_one_of({"rn", "rz", "rm", "rp"});
         if (rounding > 0) made_.rounding = static_cast<std::uint8_t>(rounding);
-        made_.ftz = take("ftz");
-        made_.saturate = take("sat");
+        made_.ftz = accept("ftz");
+        made_.saturate = accept("sat");
     }
     Space space() {
-        if (take("shared::cta") || take("shared") || take("shared::cluster")) return Space::shared;
-        if (take("global")) return Space::global;
-        if (take("const")) return Space::constant;
-        if (take("local")) return Space::local;
-        if (take("param::entry") || take("param::func") || take("param")) return Space::param;
+        if (accept("shared::cta") || accept("shared") || accept("shared::cluster")) return Space::shared;
+        if (accept("global")) return Space::global;
+        if (accept("const")) return Space::constant;
+        if (accept("local")) return Space::local;
+        if (accept("param::entry") || accept("param::func") || accept("param")) return Space::param;
         return Space::generic;
     }
     // Memory model and caching: every access here is at least as strong as any of them asks for.

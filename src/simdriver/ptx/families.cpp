@@ -12,10 +12,10 @@ void Decoder::arithmetic(std::string_view base) {
         if (part >= 0) name += part == 0 ? ".lo" : part == 1 ? ".hi" : ".wide";
     }
     bool carries = false;
-    if (is_one_of(base, {"addc", "subc", "madc"}) || take("cc")) {
+    if (is_one_of(base, {"addc", "subc", "madc"}) || accept("cc")) {
         carries = true;
         const bool takes_carry = base.back() == 'c' && base != "cc" && base.size() == 4;
-        const bool writes_carry = takes_carry ? take("cc") : true;
+        const bool writes_carry = takes_carry ? accept("cc") : true;
         made_.option = static_cast<std::uint8_t>((takes_carry ? 1 : 0) | (writes_carry ? 2 : 0) |
                                                  (base.substr(0, 3) == "sub" ? 4 : 0));
         if (base.substr(0, 3) == "mad") {
@@ -31,13 +31,13 @@ void Decoder::arithmetic(std::string_view base) {
         if (direction < 0 || overflow < 0) unsupported();
         made_.option = static_cast<std::uint8_t>(direction | overflow << 1);
     }
-    if (base == "bfind" && take("shiftamt")) made_.option = 1;
+    if (base == "bfind" && accept("shiftamt")) made_.option = 1;
     if (base == "prmt") {
         const int mode = take_one_of({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
         made_.option = static_cast<std::uint8_t>(mode + 1);
     }
-    if (base == "min" || base == "max") made_.option = take("NaN") ? 1 : 0;
-    if (base == "fma") made_.option = take("relu") ? 1 : 0;
+    if (base == "min" || base == "max") made_.option = accept("NaN") ? 1 : 0;
+    if (base == "fma") made_.option = accept("relu") ? 1 : 0;
     float_modifiers();
     drop({"approx", "full"});
     made_.type = type();
@@ -77,7 +77,7 @@ void Decoder::comparison(std::string_view base) {
     modifiers_.erase(modifiers_.begin());
     const int combination = take_one_of({"and", "or", "xor"});
     made_.option = static_cast<std::uint8_t>(combination + 1);
-    made_.ftz = take("ftz");
+    made_.ftz = accept("ftz");
     if (base == "set") {
         const Type result = type();
         if (result == Type::f32) made_.option2 = 2;
@@ -98,9 +98,9 @@ void Decoder::comparison(std::string_view base) {
 void Decoder::conversion() {
     const int integral = take_one_of({"rni", "rzi", "rmi", "rpi"});
     const int rounding = take_one_of({"rn", "rz", "rm", "rp"});
-    made_.ftz = take("ftz");
-    made_.saturate = take("sat");
-    if (take("relu") || take("satfinite") || take("rna") || take("rs")) unsupported();
+    made_.ftz = accept("ftz");
+    made_.saturate = accept("sat");
+    if (accept("relu") || accept("satfinite") || accept("rna") || accept("rs")) unsupported();
     made_.type = type();
     made_.type2 = type();
     if (integral >= 0) {
@@ -148,7 +148,7 @@ void Decoder::movement() {
 }
 
 void Decoder::address_conversion() {
-    const bool to = take("to");
+    const bool to = accept("to");
     made_.space = space();
     type();
     made_.d = target(operand(0));
@@ -194,15 +194,15 @@ void Decoder::atomics(bool wants_result) {
 
 // bar, barrier
 void Decoder::barriers(std::string_view base) {
-    if (base == "bar" && take("warp")) {
-        if (!take("sync")) unsupported();
+    if (base == "bar" && accept("warp")) {
+        if (!accept("sync")) unsupported();
         made_.a = source(0, Type::u32);
         return emit(warp_barrier, true);
     }
     drop({"cta", "aligned"});
-    const bool red = take("red");
-    if (!red && take("arrive")) made_.option = 1;
-    else if (!red && !take("sync")) unsupported();
+    const bool red = accept("red");
+    if (!red && accept("arrive")) made_.option = 1;
+    else if (!red && !accept("sync")) unsupported();
     made_.b = constant_row(0);
     if (!red) {
         made_.a = statement_->operands.empty() ? constant_row(0) : source(0, Type::u32);
@@ -225,7 +225,7 @@ void Decoder::barriers(std::string_view base) {
 
 // shfl, vote, match, redux
 void Decoder::warp_wide(std::string_view base) {
-    if (!take("sync")) unsupported();  // the forms without .sync are gone from sm_70 on
+    if (!accept("sync")) unsupported();  // the forms without .sync are gone from sm_70 on
     if (base == "shfl") {
         const int mode = take_one_of({"idx", "up", "down", "bfly"});
         if (mode < 0) unsupported();
@@ -277,7 +277,7 @@ std::uint64_t Decoder::call_place(const Operand& from) const {
 }
 
 void Decoder::calls() {
-    take("uni");
+    accept("uni");
     CallSite site;
     for (const Operand& argument : statement_->arguments) site.arguments.push_back(call_place(argument));
     for (const Operand& result : statement_->results) site.results.push_back(call_place(result));

@@ -14,9 +14,9 @@ void Decoder::mbarriers() {
     }
     if (kind < 0) unsupported();
     const bool arrives = kind == 2 || kind == 3;
-    const bool expects = arrives && take("expect_tx");
-    const bool parity = kind >= 6 && take("parity");
-    if (arrives) take("noComplete");  // a promise of the program's
+    const bool expects = arrives && accept("expect_tx");
+    const bool parity = kind >= 6 && accept("parity");
+    if (arrives) accept("noComplete");  // a promise of the program's
     memory_modifiers();
     made_.space = space();
     if (type() != Type::b64) unsupported();
@@ -48,12 +48,12 @@ void Decoder::mbarriers() {
 
 // cp.async of up to 16 bytes, cp.async.bulk without a tensor map, and what waits for them
 void Decoder::asynchronous_copies() {
-    if (!take("async")) unsupported();
-    if (take("bulk")) return bulk_copies();
-    if (take("mbarrier")) {
-        if (!take("arrive")) unsupported();
+    if (!accept("async")) unsupported();
+    if (accept("bulk")) return bulk_copies();
+    if (accept("mbarrier")) {
+        if (!accept("arrive")) unsupported();
         const bool counted =
-            take("noinc");  // else the arrival that is awaited is added first: nothing changes, the copies are done
+            accept("noinc");  // else the arrival that is awaited is added first: nothing changes, the copies are done
         made_.space = space();
         type();
         memory_operand(operand(0));
@@ -62,10 +62,10 @@ void Decoder::asynchronous_copies() {
         made_.c = constant_row(0);
         return counted ? emit(change_mbarrier) : emit(nothing);
     }
-    if (take("commit_group") || take("wait_group") || take("wait_all")) return emit(nothing);
+    if (accept("commit_group") || accept("wait_group") || accept("wait_all")) return emit(nothing);
     memory_modifiers();
-    if (!take("shared") && !take("shared::cta")) unsupported();
-    if (!take("global")) unsupported();
+    if (!accept("shared") && !accept("shared::cta")) unsupported();
+    if (!accept("global")) unsupported();
     const Operand& from = operand(1);
     if (from.kind != Kind::memory || !from.has_base || operand(2).kind != Kind::immediate) unsupported();
     memory_operand(operand(0));
@@ -79,12 +79,12 @@ void Decoder::asynchronous_copies() {
 }
 
 void Decoder::bulk_copies() {
-    if (take("commit_group")) return emit(nothing);
-    if (take("wait_group")) {
-        take("read");
+    if (accept("commit_group")) return emit(nothing);
+    if (accept("wait_group")) {
+        accept("read");
         return emit(nothing);
     }
-    if (take("prefetch")) {
+    if (accept("prefetch")) {
         drop({"L2", "global", "L2::cache_hint"});
         return emit(nothing);
     }
@@ -97,9 +97,9 @@ void Decoder::bulk_copies() {
     made_.space = space_of(modifiers_[0]);
     made_.space2 = space_of(modifiers_[1]);
     modifiers_.erase(modifiers_.begin(), modifiers_.begin() + 2);
-    const bool reports = take("mbarrier::complete_tx::bytes");
-    if (!reports && !take("bulk_group")) unsupported();
-    take("L2::cache_hint");
+    const bool reports = accept("mbarrier::complete_tx::bytes");
+    if (!reports && !accept("bulk_group")) unsupported();
+    accept("L2::cache_hint");
     const auto plain = [this](const Operand& from) {  // its address and offset
         memory_operand(from);
         if (made_.frame_relative) unsupported();
@@ -121,15 +121,15 @@ void Decoder::bulk_copies() {
 
 // barrier.cluster
 void Decoder::cluster_barriers() {
-    const bool arrives = take("arrive");
-    if (!arrives && !take("wait")) unsupported();
+    const bool arrives = accept("arrive");
+    if (!arrives && !accept("wait")) unsupported();
     drop({"acquire", "release", "relaxed", "aligned"});
     emit(arrives ? arrive_at_cluster : wait_for_cluster, true);
 }
 
 // mapa, getctarank
 void Decoder::cluster_addresses(std::string_view base) {
-    take("shared::cluster");
+    accept("shared::cluster");
     made_.type = type();
     made_.d = target(operand(0));
     if (base == "getctarank") {

@@ -26,7 +26,7 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
                      std::uint64_t arguments, std::string& text) {
     std::string pattern;
     if (!read_string(warp, instruction, lane, format, pattern)) return false;
-    const auto take = [&](std::size_t size, std::uint64_t& bits) {
+    const auto next = [&](std::size_t size, std::uint64_t& bits) {
         arguments = (arguments + size - 1) / size * size;
         const std::byte* const place = reach(warp, instruction, lane, Space::generic, arguments, size, Access::read);
         if (place == nullptr) return false;
@@ -63,7 +63,7 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
         switch (conversion) {
         case 'd':
         case 'i':
-            if (!take(wide ? 8 : 4, bits)) return false;
+            if (!next(wide ? 8 : 4, bits)) return false;
             std::snprintf(
                 piece, sizeof piece, (directive + "lld").c_str(),
                 wide ? static_cast<long long>(bits) : static_cast<long long>(static_cast<std::int32_t>(bits)));
@@ -72,21 +72,21 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
         case 'x':
         case 'X':
         case 'o':
-            if (!take(wide ? 8 : 4, bits)) return false;
+            if (!next(wide ? 8 : 4, bits)) return false;
             std::snprintf(piece, sizeof piece, (directive + "ll" + conversion).c_str(),
                           static_cast<unsigned long long>(bits));
             break;
         case 'c':
-            if (!take(4, bits)) return false;
+            if (!next(4, bits)) return false;
             std::snprintf(piece, sizeof piece, (directive + "c").c_str(), static_cast<int>(bits));
             break;
         case 'p':
-            if (!take(8, bits)) return false;
+            if (!next(8, bits)) return false;
             std::snprintf(piece, sizeof piece, "0x%llx", static_cast<unsigned long long>(bits));
             break;
         case 's': {
             std::string string;
-            if (!take(8, bits) || !read_string(warp, instruction, lane, bits, string)) return false;
+            if (!next(8, bits) || !read_string(warp, instruction, lane, bits, string)) return false;
             std::snprintf(piece, sizeof piece, (directive + "s").c_str(), string.c_str());
             break;
         }
@@ -98,7 +98,7 @@ bool print_formatted(Warp& warp, const Instruction& instruction, unsigned lane, 
         case 'G':
         case 'a':
         case 'A':
-            if (!take(8, bits)) return false;
+            if (!next(8, bits)) return false;
             std::snprintf(piece, sizeof piece, (directive + conversion).c_str(), get<double>(bits));
             break;
         default: std::snprintf(piece, sizeof piece, "%s%c", directive.c_str(), conversion);

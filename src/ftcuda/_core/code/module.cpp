@@ -71,7 +71,7 @@ Status Module::load(Context& context, CUmodule& cu_module, std::string& log) {
     return status;
 }
 
-bool Module::takes_cubins(Context& context, bool& is_known) noexcept {
+bool Module::accepts_cubins(Context& context, bool& is_known) noexcept {
     const Answer answer =
         cubins_taken[static_cast<std::size_t>(context.device().ordinal())].load(std::memory_order_relaxed);
     is_known = answer != Answer::unknown;

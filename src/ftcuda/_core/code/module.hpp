@@ -21,7 +21,7 @@ public:
 
     // Whether the driver takes cubins for the context's device. It is asked by offering it one, which is let go at
     // once, and its answer is kept: `is_known` is false until somebody has asked.
-    static bool takes_cubins(Context& context, bool& is_known) noexcept;
+    static bool accepts_cubins(Context& context, bool& is_known) noexcept;
     static Status offer_cubin(Context& context, std::string cubin, bool& is_taken);
 
     // The device on which the module was loaded first, which it is by now: the same for all of its kernels.

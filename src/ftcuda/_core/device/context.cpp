@@ -51,7 +51,7 @@ bool Context::may_destroy() const noexcept {
     return process::may_destroy() && poison_.load(std::memory_order_relaxed) == 0;
 }
 
-Status Context::take_event(CUevent& event) {
+Status Context::acquire_event(CUevent& event) {
     {
         const Lock lock(events_mutex_);
         if (!idle_events_.empty()) {
@@ -63,7 +63,7 @@ Status Context::take_event(CUevent& event) {
     return observe(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
 }
 
-void Context::give_event(CUevent event) {
+void Context::release_event(CUevent event) {
     {
         const Lock lock(events_mutex_);
         if (idle_events_.size() < idle_events_limit) {
@@ -75,9 +75,9 @@ void Context::give_event(CUevent event) {
 }
 
 Status Context::record(CUstream stream, CUevent& event) {
-    if (const Status status = take_event(event); !status.ok()) return status;
+    if (const Status status = acquire_event(event); !status.ok()) return status;
     const Status status = observe(cu.cuEventRecord(event, stream));
-    if (!status.ok()) give_event(std::exchange(event, nullptr));
+    if (!status.ok()) release_event(std::exchange(event, nullptr));
     return status;
 }
 

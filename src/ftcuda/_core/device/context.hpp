@@ -39,8 +39,8 @@ public:
 
     // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back
     // while a stream still waits for it: the wait uses the record as it was when the wait was submitted.
-    Status take_event(abi::CUevent& event) EXCLUDES(events_mutex_);
-    void give_event(abi::CUevent event) EXCLUDES(events_mutex_);
+    Status acquire_event(abi::CUevent& event) EXCLUDES(events_mutex_);
+    void release_event(abi::CUevent event) EXCLUDES(events_mutex_);
     // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
     Status record(abi::CUstream stream, abi::CUevent& event);
 

@@ -34,7 +34,7 @@ public:
         return true;
     }
 
-    std::size_t take_dropped() noexcept {
+    std::size_t pop_dropped() noexcept {
         const Lock lock(mutex_);
         const std::size_t dropped = dropped_;
         dropped_ = 0;
@@ -65,6 +65,6 @@ void post(Status status, const char* verb, const char* object) noexcept {
 
 bool has_mail() noexcept { return mailbox.has_mail(); }
 bool pop(Notice& notice) noexcept { return mailbox.pop(notice); }
-std::size_t take_dropped() noexcept { return mailbox.take_dropped(); }
+std::size_t pop_dropped() noexcept { return mailbox.pop_dropped(); }
 
 }  // namespace ftcuda::core::mailbox

@@ -26,6 +26,6 @@ bool has_mail() noexcept;
 bool pop(Notice& notice) noexcept;
 
 // Notices dropped since the last call.
-std::size_t take_dropped() noexcept;
+std::size_t pop_dropped() noexcept;
 
 }  // namespace ftcuda::core::mailbox

@@ -67,7 +67,7 @@ Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, K
         const auto same = std::find_if(mapped_.begin(), mapped_.end(),
                                        [&](std::size_t other) { return map_of(other) == map_of(index); });
         const std::size_t first = static_cast<std::size_t>(same - mapped_.begin());
-        maps.push_back(first < maps.size() ? maps[first] : map_of(index)->take());
+        maps.push_back(first < maps.size() ? maps[first] : map_of(index)->state());
         parameters[index] = const_cast<void*>(maps.back()->bytes());
         if (Buffer* const buffer = maps.back()->buffer(); buffer != nullptr) buffers.push_back(buffer);
     }
@@ -86,7 +86,7 @@ Status BoundLaunch::launch(Stream& stream, BoundUse& used) {
     // First: who waits for another thread's section is to have the arguments of when it is over.
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
-    used.arguments = arguments_.take();
+    used.arguments = arguments_.load();
     return used.arguments->launch(stream, shape_, *kernel_, used.maps);
 }
 

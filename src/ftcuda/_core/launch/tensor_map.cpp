@@ -41,7 +41,7 @@ Status TensorMap::im2col(Context& context, const Tensor& tensor, const Im2col& c
 Status TensorMap::replace_address(Context& context, CUdeviceptr address, MappedMemory memory) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
-    CUtensorMap changed = take()->map();  // of whatever moment: only the address differs between them
+    CUtensorMap changed = state()->map();  // of whatever moment: only the address differs between them
     if (const Status status = context.observe(cu.cuTensorMapReplaceAddress(&changed, as_pointer(address)));
         !status.ok())
         return status;

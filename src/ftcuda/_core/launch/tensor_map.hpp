@@ -63,7 +63,7 @@ public:
     // it before, the old.
     Status replace_address(Context& context, abi::CUdeviceptr address, MappedMemory memory);
 
-    Ref<TensorMapState> take() { return states_.take(); }
+    Ref<TensorMapState> state() { return states_.load(); }
 
 private:
     TensorMap(const abi::CUtensorMap& map, MappedMemory memory)

@@ -26,7 +26,7 @@ Status order_after(const Use& use, CUstream stream) noexcept {
         if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
     }
     const Status status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
-    context.give_event(event);
+    context.release_event(event);
     return status;
 }
 
@@ -114,9 +114,9 @@ Status Buffer::add_use(Stream& stream) noexcept {
 
 void Buffer::mark_use(Stream& stream) noexcept {
     const std::uint64_t id = stream.id();
-    Use& use = uses_.take(stream, id);
+    Use& use = uses_.acquire(stream, id);
     const Status status = record_use(stream, use);
-    StreamUses::give(use, id);
+    StreamUses::release(use, id);
     if (status.ok()) return;
     unordered_.store(true, std::memory_order_relaxed);
     if (status.reason() == Reason::driver) mailbox::post(status, "mark", "use of a buffer");
@@ -134,7 +134,7 @@ Status Buffer::record_use(Stream& stream, Use& use) noexcept {
         return {};
     }
     if (use.event == nullptr) {
-        if (const Status status = context.take_event(use.event); !status.ok()) return status;
+        if (const Status status = context.acquire_event(use.event); !status.ok()) return status;
     }
     return context.observe(cu.cuEventRecord(use.event, stream.cu_stream()));
 }

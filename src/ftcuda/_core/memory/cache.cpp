@@ -86,7 +86,7 @@ std::uint64_t Cache::surplus() const noexcept {
     return static_cast<std::uint64_t>(std::max<std::int64_t>(in_store_.load(std::memory_order_relaxed) - room, 0));
 }
 
-bool Cache::take(std::size_t bytes, Stream* stream, Piece& piece) {
+bool Cache::acquire(std::size_t bytes, Stream* stream, Piece& piece) {
     const std::uint64_t id = id_of(stream);
     const std::size_t number = class_of(bytes), size = size_of(number);
     Shard& shard = shard_of(id);
@@ -111,7 +111,7 @@ void Cache::count_made(std::size_t bytes, std::uint64_t made_in, std::vector<Lea
         begin_use(shard, rounded(bytes));
         ++shard.figures.misses;
     }
-    if (const std::uint64_t too_much = surplus(); too_much != 0) take_down_all(too_much, leaving);
+    if (const std::uint64_t too_much = surplus(); too_much != 0) evict_all(too_much, leaving);
 }
 
 void Cache::count_freed(std::size_t bytes, std::uint64_t made_in) {
@@ -120,7 +120,8 @@ void Cache::count_freed(std::size_t bytes, std::uint64_t made_in) {
     end_use(shard, rounded(bytes));
 }
 
-void Cache::give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving) {
+void Cache::release(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece,
+                    std::vector<Leaving>& leaving) {
     const std::uint64_t id = id_of(stream);
     const std::size_t number = class_of(bytes), size = size_of(number);
     Shard& shard = shard_of(id);
@@ -142,12 +143,12 @@ void Cache::give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece
         if (&shard == &shard_of(made_in)) end_use(shard, size);
         const std::uint64_t in_store = shard.figures.cached_bytes;
         const std::uint64_t too_much = std::max(surplus(), in_store > limit_ ? in_store - limit_ : 0);
-        if (too_much != 0) take_down(shard, *list, too_much, leaving);
+        if (too_much != 0) evict(shard, *list, too_much, leaving);
     }
     if (new_list) empty_closed(leaving);  // so that closed streams do not gather
 }
 
-std::uint64_t Cache::take_down(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving) {
+std::uint64_t Cache::evict(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving) {
     std::uint64_t gone = 0;
     for (std::size_t number = classes; number-- != 0 && gone < surplus;) {
         std::vector<Piece>& pieces = list.pieces[number];
@@ -162,11 +163,11 @@ std::uint64_t Cache::take_down(Shard& shard, List& list, std::uint64_t surplus, 
     return gone;
 }
 
-void Cache::take_down_all(std::uint64_t surplus, std::vector<Leaving>& leaving) {
+void Cache::evict_all(std::uint64_t surplus, std::vector<Leaving>& leaving) {
     for (Shard& shard : shards_) {
         const Lock lock(shard.mutex);
         for (const std::unique_ptr<List>& list : shard.lists)
-            surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
+            surplus -= std::min(surplus, evict(shard, *list, surplus, leaving));
         if (surplus == 0) return;
     }
 }
@@ -178,7 +179,7 @@ void Cache::empty_closed(std::vector<Leaving>& leaving) {
         for (std::unique_ptr<List>& list : shard.lists) {
             const Stream* const stream = list->stream.get();
             if (stream == nullptr || !stream->is_closed()) continue;
-            take_down(shard, *list, everything, leaving);
+            evict(shard, *list, everything, leaving);
             closed.push_back(std::move(list));
         }
         shard.lists.erase(std::remove(shard.lists.begin(), shard.lists.end(), nullptr), shard.lists.end());
@@ -191,7 +192,7 @@ void Cache::empty(std::uint64_t keep, std::vector<Leaving>& leaving) {
         const Lock lock(shard.mutex);
         std::uint64_t surplus = shard.figures.cached_bytes - std::min(shard.figures.cached_bytes, keep);
         for (std::unique_ptr<List>& list : shard.lists) {
-            surplus -= std::min(surplus, take_down(shard, *list, surplus, leaving));
+            surplus -= std::min(surplus, evict(shard, *list, surplus, leaving));
             const auto none = [](const std::vector<Piece>& pieces) { return pieces.empty(); };
             if (std::all_of(list->pieces.begin(), list->pieces.end(), none)) emptied.push_back(std::move(list));
         }

@@ -10,7 +10,7 @@
 // repeat find all they need, and what nobody will use goes back: of the stream that frees, and, where another one needs
 // new memory, of all.
 //
-// Under a lock the driver is asked about events only: all else, takers and givers do before or after.
+// Under a lock the driver is asked about events only: all else, who acquires or releases does before or after.
 #pragma once
 
 #include "../stream/stream.hpp"
@@ -57,19 +57,19 @@ public:
 
     // A piece for `bytes`: the youngest of `stream`, or, if that is null, the oldest with an event, if that is reached.
     // False: there is none.
-    bool take(std::size_t bytes, Stream* stream, Piece& piece);
+    bool acquire(std::size_t bytes, Stream* stream, Piece& piece);
     // A piece that did not come from the store is in use.
     void count_made(std::size_t bytes, std::uint64_t made_in, std::vector<Leaving>& leaving);
 
     // Puts a piece in store. `made_in`: the id of the stream it was allocated in. `leaving`: what is too much, or in
     // the order of a closed stream.
-    void give(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving);
+    void release(std::size_t bytes, std::uint64_t made_in, Stream* stream, Piece piece, std::vector<Leaving>& leaving);
     // A piece is no longer in use, and does not go to the store.
     void count_freed(std::size_t bytes, std::uint64_t made_in);
 
     static std::uint64_t id_of(const Stream* stream) noexcept { return stream != nullptr ? stream->id() : 0; }
 
-    // Takes pieces out until at most `keep` bytes are in store.
+    // Evicts pieces until at most `keep` bytes are in store.
     void empty(std::uint64_t keep, std::vector<Leaving>& leaving);
 
     Figures figures();
@@ -102,11 +102,11 @@ private:
     void end_store(Shard& shard, std::size_t size) REQUIRES(shard.mutex);
     // How many bytes in store are too many.
     std::uint64_t surplus() const noexcept;
-    // Takes pieces of a list out, the largest and of those the oldest first, until `surplus` bytes are gone or nothing
+    // Evicts pieces of a list, the largest and of those the oldest first, until `surplus` bytes are gone or nothing
     // is left. Returns how many bytes that were.
-    std::uint64_t take_down(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving)
+    std::uint64_t evict(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving)
         REQUIRES(shard.mutex);
-    void take_down_all(std::uint64_t surplus, std::vector<Leaving>& leaving);
+    void evict_all(std::uint64_t surplus, std::vector<Leaving>& leaving);
     void empty_closed(std::vector<Leaving>& leaving);
 
     // Constant after construction.

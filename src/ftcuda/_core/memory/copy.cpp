@@ -42,9 +42,9 @@ Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     if (started) status = context.record(stream.cu_stream(), chunk.event);
     if (status.ok()) return status;
     if (started) {  // the copy may still use the chunk, and nothing says until when
-        context.retire([&context, chunk] { Staging::of(context).give(chunk); });
+        context.retire([&context, chunk] { Staging::of(context).release(chunk); });
     } else {
-        Staging::of(context).give(chunk);
+        Staging::of(context).release(chunk);
     }
     chunk = {};
     return status;
@@ -61,14 +61,14 @@ Status upload_pieces(CUdeviceptr destination, const char* source, std::size_t by
     Status status;
     for (std::size_t done = 0; done < bytes && status.ok(); done += Staging::chunk_bytes) {
         Staging::Chunk& chunk = chunks[done / Staging::chunk_bytes % chunks.size()];
-        status = chunk.memory == nullptr ? staging.take(chunk) : staging.wait(chunk);
+        status = chunk.memory == nullptr ? staging.acquire(chunk) : staging.wait(chunk);
         if (!status.ok()) break;
         const std::size_t piece = std::min(bytes - done, Staging::chunk_bytes);
         std::memcpy(chunk.memory, source + done, piece);
         status = copy_piece(destination + done, address(chunk), piece, stream, chunk);
     }
     for (const Staging::Chunk& chunk : chunks) {
-        if (chunk.memory != nullptr) staging.give(chunk);
+        if (chunk.memory != nullptr) staging.release(chunk);
     }
     return status;
 }
@@ -81,14 +81,14 @@ struct Piece {
 
 Status begin_download(char* destination, CUdeviceptr source, std::size_t bytes, Stream& stream, Piece& piece) {
     piece = {{}, destination, bytes};
-    if (const Status status = Staging::of(stream.context()).take(piece.chunk); !status.ok()) return status;
+    if (const Status status = Staging::of(stream.context()).acquire(piece.chunk); !status.ok()) return status;
     return copy_piece(address(piece.chunk), source, bytes, stream, piece.chunk);
 }
 
 Status end_download(Piece& piece, Context& context) {
     const Status status = Staging::of(context).wait(piece.chunk);
     if (status.ok()) std::memcpy(piece.destination, piece.chunk.memory, piece.bytes);
-    Staging::of(context).give(piece.chunk);
+    Staging::of(context).release(piece.chunk);
     return status;
 }
 

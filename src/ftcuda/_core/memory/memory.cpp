@@ -135,8 +135,8 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     }
     const std::uint64_t made_in = Cache::id_of(key(stream));
     Cache::Piece piece;
-    if (cache_->take(bytes, key(stream), piece)) {
-        if (piece.event != nullptr) context_->give_event(piece.event);
+    if (cache_->acquire(bytes, key(stream), piece)) {
+        if (piece.event != nullptr) context_->release_event(piece.event);
         driver::memory_marking::mark_in_use(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr, bytes);
         allocation = {piece.pointer, true, made_in};
         return {};
@@ -183,7 +183,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
         }
     }
     std::vector<Cache::Leaving> leaving;
-    cache_->give(bytes, allocation.made_in, key(home), piece, leaving);
+    cache_->release(bytes, allocation.made_in, key(home), piece, leaving);
     if (!leaving.empty()) mailbox::post(let_go(leaving), "free", "cached memory");
     return {};
 }
@@ -243,7 +243,7 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
         }
         if (status.ok() && each.piece.event != nullptr)
             status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
-        if (each.piece.event != nullptr) context_->give_event(each.piece.event);
+        if (each.piece.event != nullptr) context_->release_event(each.piece.event);
         if (status.ok() && !later) {
             driver::memory_marking::mark_in_use(each.piece.pointer, stream);
             status = free_upstream(each.piece.pointer, stream);

@@ -24,7 +24,7 @@ Staging& Staging::of(Context& context) {
     return *staging;
 }
 
-Status Staging::take(Chunk& chunk) {
+Status Staging::acquire(Chunk& chunk) {
     bool full = false;
     chunk = {};
     {
@@ -44,7 +44,7 @@ Status Staging::take(Chunk& chunk) {
         return make(chunk);
     }
     const Status status = wait(chunk);
-    if (!status.ok()) give(std::exchange(chunk, {}));
+    if (!status.ok()) release(std::exchange(chunk, {}));
     return status;
 }
 
@@ -53,7 +53,7 @@ Status Staging::wait(Chunk& chunk) {
     const RelaxedCapture relaxed;
     const Status status = context_.observe(cu.cuEventSynchronize(chunk.event));
     if (!status.ok()) return status;
-    context_.give_event(std::exchange(chunk.event, nullptr));
+    context_.release_event(std::exchange(chunk.event, nullptr));
     return {};
 }
 
@@ -79,10 +79,10 @@ Status Staging::trim() {
     Status status;
     for (Chunk& chunk : idle) {
         if (!status.ok() || (chunk.event != nullptr && !context_.is_reached(chunk.event))) {
-            give(chunk);
+            release(chunk);
             continue;
         }
-        if (chunk.event != nullptr) context_.give_event(chunk.event);
+        if (chunk.event != nullptr) context_.release_event(chunk.event);
         status = context_.observe(cu.cuMemFreeHost(chunk.memory));
         const Lock lock(mutex_);
         --made_;
@@ -90,7 +90,7 @@ Status Staging::trim() {
     return status;
 }
 
-void Staging::give(Chunk chunk) {
+void Staging::release(Chunk chunk) {
     const Lock lock(mutex_);
     idle_.push_back(chunk);
 }

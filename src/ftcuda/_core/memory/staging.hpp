@@ -23,12 +23,12 @@ public:
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
-    // A chunk that nobody uses: an idle one, a new one, or, when there are many, the one that was given back first,
+    // A chunk that nobody uses: an idle one, a new one, or, when there are many, the one that was released first,
     // whose copy is waited for. The context is current.
-    Status take(Chunk& chunk) EXCLUDES(mutex_);
+    Status acquire(Chunk& chunk) EXCLUDES(mutex_);
     // Until the copy that uses the chunk is done. The context is current.
     Status wait(Chunk& chunk);
-    void give(Chunk chunk) EXCLUDES(mutex_);
+    void release(Chunk chunk) EXCLUDES(mutex_);
 
     // Frees the chunks that nobody uses. Makes the context current.
     Status trim() EXCLUDES(mutex_);
@@ -41,7 +41,7 @@ private:
 
     Context& context_;
     Mutex mutex_{Rank::staging};
-    std::deque<Chunk> idle_ GUARDED_BY(mutex_);  // the one given back first is in front
+    std::deque<Chunk> idle_ GUARDED_BY(mutex_);  // the one released first is in front
     std::size_t made_ GUARDED_BY(mutex_) = 0;
 };
 

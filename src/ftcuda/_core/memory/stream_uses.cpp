@@ -9,9 +9,9 @@ namespace ftcuda::core {
 
 void StreamUses::clear() noexcept {
     for_each([](Use& use) {
-        if (use.event != nullptr) use.stream->context().give_event(use.event);
+        if (use.event != nullptr) use.stream->context().release_event(use.event);
         use.event = nullptr;
-        use.stream->unkeep();
+        use.stream->let_go();
         use.stream = nullptr;
     });
 }
@@ -33,12 +33,12 @@ void StreamUses::begin(Stream& stream, std::uint64_t id) noexcept {
 }
 
 void StreamUses::add(Stream& stream, std::uint64_t id) {
-    if (!has(id)) give(take_new(stream), id);
+    if (!has(id)) release(acquire_free(stream), id);
 }
 
-Use& StreamUses::take(Stream& stream, std::uint64_t id) {
-    Use* const use = take_if(id);
-    return use != nullptr ? *use : take_new(stream);
+Use& StreamUses::acquire(Stream& stream, std::uint64_t id) {
+    Use* const use = acquire_if(id);
+    return use != nullptr ? *use : acquire_free(stream);
 }
 
 bool StreamUses::has(std::uint64_t id) noexcept {
@@ -46,7 +46,7 @@ bool StreamUses::has(std::uint64_t id) noexcept {
     return find_slot([&](Use& use) { return use.stream_id.load(std::memory_order_acquire) == id; }) != nullptr;
 }
 
-Use* StreamUses::take_if(std::uint64_t id) noexcept {
+Use* StreamUses::acquire_if(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("take a use");
     return find_slot([&](Use& use) {
         std::uint64_t wanted = id;
@@ -55,15 +55,15 @@ Use* StreamUses::take_if(std::uint64_t id) noexcept {
     });
 }
 
-Use& StreamUses::take_new(Stream& stream) {
-    Use* use = take_if(0);
+Use& StreamUses::acquire_free(Stream& stream) {
+    Use* use = acquire_if(0);
     if (use == nullptr) {
         // Before the list grows: a buffer that lives long must not keep every stream that ever used it.
         find_slot([&](Use& candidate) {
             forget_if_finished(candidate);
             return false;
         });
-        while ((use = take_if(0)) == nullptr) grow();
+        while ((use = acquire_if(0)) == nullptr) grow();
     }
     stream.keep();
     use->stream = &stream;
@@ -78,23 +78,23 @@ void StreamUses::forget_if_finished(Use& use) noexcept {
         return;
     Context& context = use.stream->context();
     if (use.event != nullptr ? context.is_reached(use.event) : use.stream->is_finished()) {
-        if (use.event != nullptr) context.give_event(use.event);
+        if (use.event != nullptr) context.release_event(use.event);
         use.event = nullptr;
-        use.stream->unkeep();
+        use.stream->let_go();
         use.stream = nullptr;
         id = 0;
     }
-    give(use, id);
+    release(use, id);
 }
 
-void StreamUses::give(Use& use, std::uint64_t id) noexcept {
+void StreamUses::release(Use& use, std::uint64_t id) noexcept {
     use.stream_id.store(id, std::memory_order_release);
 #ifdef FTCUDA_SCHEDULE_POINTS
     driver::schedule::unpark(&use);
 #endif
 }
 
-std::uint64_t StreamUses::wait_and_take(Use& use) noexcept {
+std::uint64_t StreamUses::wait_and_acquire(Use& use) noexcept {
     FTCUDA_SCHEDULE_POINT("visit a use");
     for (;;) {
         std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
@@ -108,7 +108,7 @@ std::uint64_t StreamUses::wait_and_take(Use& use) noexcept {
 #ifdef FTCUDA_SCHEDULE_POINTS
         if (driver::schedule::park(&use, "wait for a use")) continue;
 #endif
-        std::this_thread::yield();  // it is taken for one or two driver calls that do not wait
+        std::this_thread::yield();  // it is acquired for one or two driver calls that do not wait
     }
 }
 

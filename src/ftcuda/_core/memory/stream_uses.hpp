@@ -1,6 +1,6 @@
 // The streams that work was submitted to with a buffer: the set that must be done with it before it is freed.
 //
-// Read and changed without a lock: slots are taken by a compare-exchange on the stream's id. Threads add while they
+// Read and changed without a lock: slots are acquired by a compare-exchange on the stream's id. Threads add while they
 // hold a lease on the buffer; the one that destroys the buffer reads after the last of them left. Before the set grows,
 // streams that are closed and done leave it, and default streams whose latest work is done.
 #pragma once
@@ -40,20 +40,20 @@ public:
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
     void add(Stream& stream, std::uint64_t id);
 
-    // Adds `stream` unless it is there, and takes its slot: the caller's until it gives it back with `id`. Other
+    // Adds `stream` unless it is there, and acquires its slot: the caller's until it releases it with `id`. Other
     // threads that look for the stream meanwhile add it a second time.
-    Use& take(Stream& stream, std::uint64_t id);
-    static void give(Use& use, std::uint64_t id) noexcept;
+    Use& acquire(Stream& stream, std::uint64_t id);
+    static void release(Use& use, std::uint64_t id) noexcept;
 
     // Visits every use, with the id of its stream, while others add to the set. Each one is the caller's meanwhile, and
-    // who takes it is waited for.
+    // who acquired it is waited for.
     template <class Visitor>
     void visit(Visitor visit) {
         find_slot([&](Use& use) {
-            const std::uint64_t id = wait_and_take(use);
+            const std::uint64_t id = wait_and_acquire(use);
             if (id != 0) {
                 visit(use, id);
-                give(use, id);
+                release(use, id);
             }
             return false;
         });
@@ -90,11 +90,11 @@ private:
     }
 
     bool has(std::uint64_t id) noexcept;
-    // Takes the first slot that holds `id`; null if there is none.
-    Use* take_if(std::uint64_t id) noexcept;
-    Use& take_new(Stream& stream);
+    // Acquires the first slot that holds `id`; null if there is none.
+    Use* acquire_if(std::uint64_t id) noexcept;
+    Use& acquire_free(Stream& stream);
     // The id that `use` had; 0 if it is free.
-    static std::uint64_t wait_and_take(Use& use) noexcept;
+    static std::uint64_t wait_and_acquire(Use& use) noexcept;
     void forget_if_finished(Use& use) noexcept;
     void grow();
 

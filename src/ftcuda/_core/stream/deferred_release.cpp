@@ -65,14 +65,14 @@ void defer(Context& context, CUevent event, void* object) { put({&context, event
 
 bool is_over(Context& context, CUevent event) noexcept {
     if (event != nullptr && !context.is_reached(event)) return false;
-    if (event != nullptr) context.give_event(event);
+    if (event != nullptr) context.release_event(event);
     return true;
 }
 
 Status wait_for(Context& context, CUevent event) noexcept {
     const RelaxedCapture relaxed;
     const Status status = context.observe(cu.cuEventSynchronize(event));
-    context.give_event(event);
+    context.release_event(event);
     return status;
 }
 
@@ -85,7 +85,7 @@ Status order_after(Stream& stream, Context& context, CUevent event) noexcept {
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;
     const Status status = stream.context().observe(cu.cuStreamWaitEvent(stream.cu_stream(), event, 0));
-    if (status.ok()) context.give_event(event);
+    if (status.ok()) context.release_event(event);
     return status;
 }
 

@@ -212,7 +212,7 @@ Status Stream::wait(Stream& other) noexcept {
             if (status.ok()) status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
         }
     }
-    other.context().give_event(event);
+    other.context().release_event(event);
     return status;
 }
 

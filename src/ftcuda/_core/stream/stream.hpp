@@ -47,7 +47,7 @@ public:
 
     // Keeps the handle, and with it this object, beyond the caller's scope; the caller holds a lease or a submission.
     void keep() noexcept { lifetime_.enter_again(); }
-    void unkeep() noexcept { leave(); }
+    void let_go() noexcept { leave(); }
 
     // Until all is done that was submitted so far, or to the limit.
     Status synchronize(const Limit& limit) noexcept;
@@ -147,7 +147,7 @@ public:
         return *this;
     }
     ~KeptStream() {
-        if (stream_ != nullptr) stream_->unkeep();
+        if (stream_ != nullptr) stream_->let_go();
     }
 
     Stream* get() const noexcept { return stream_; }

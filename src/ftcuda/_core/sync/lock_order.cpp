@@ -25,7 +25,7 @@ struct Stack {
     std::array<void*, 24> frames;
     int size = 0;
 
-    void take() noexcept {
+    void capture() noexcept {
 #if __has_include(<execinfo.h>)
         size = backtrace(frames.data(), static_cast<int>(frames.size()));
 #endif
@@ -44,7 +44,7 @@ struct Held {
 };
 thread_local std::array<Held, names.size()> held;
 
-[[noreturn]] void give_up(const char* problem, Rank rank, const Held* other) {
+[[noreturn]] void fail(const char* problem, Rank rank, const Held* other) {
     std::fprintf(stderr, "ftcuda: lock order: '%s' %s", names[static_cast<std::size_t>(rank)], problem);
     if (other != nullptr) {
         std::fprintf(stderr, " '%s', which was locked at\n", names[static_cast<std::size_t>(other->mutex->rank())]);
@@ -52,7 +52,7 @@ thread_local std::array<Held, names.size()> held;
     }
     std::fprintf(stderr, "\nnow at\n");
     Stack here;
-    here.take();
+    here.capture();
     here.print();
     std::abort();
 }
@@ -61,19 +61,19 @@ thread_local std::array<Held, names.size()> held;
 
 void check(Rank wanted) noexcept {
     for (std::size_t rank = static_cast<std::size_t>(wanted); rank < held.size(); ++rank) {
-        if (held[rank].mutex != nullptr) give_up("wanted while holding", wanted, &held[rank]);
+        if (held[rank].mutex != nullptr) fail("wanted while holding", wanted, &held[rank]);
     }
 }
 
 void remember(const Mutex& mutex) noexcept {
     Held& mine = held[static_cast<std::size_t>(mutex.rank())];
     mine.mutex = &mutex;
-    mine.stack.take();
+    mine.stack.capture();
 }
 
 void forget(const Mutex& mutex) noexcept {
     Held& mine = held[static_cast<std::size_t>(mutex.rank())];
-    if (mine.mutex != &mutex) give_up("unlocked by a thread that does not hold it", mutex.rank(), nullptr);
+    if (mine.mutex != &mutex) fail("unlocked by a thread that does not hold it", mutex.rank(), nullptr);
     mine.mutex = nullptr;
 }
 

@@ -1,6 +1,6 @@
-// A value that many threads take whole and few replace: the arguments of a bound launch, the coding of a tensor map.
+// A value that many threads load whole and few replace: the arguments of a bound launch, the coding of a tensor map.
 //
-// Threads that take it write nothing in common: each takes from a stripe, which has a copy of its own. replace()
+// Threads that load it write nothing in common: each loads from a stripe, which has a copy of its own. replace()
 // empties all stripes, and only then lets anybody see the new value, since a thread that finds its stripe empty waits
 // for the replacement: once one thread had the new value, none has the old. Who took a value before keeps it for as
 // long as it holds the reference.
@@ -21,7 +21,7 @@ public:
     explicit Striped(Ref<Value> first) : current_(std::move(first)) {}
 
     // The value of this moment.
-    Ref<Value> take() EXCLUDES(mutex_) {
+    Ref<Value> load() EXCLUDES(mutex_) {
         Stripe& stripe = stripes_[number_of_this_thread() % stripes_.size()];
         {
             const Lock of_stripe(stripe.mutex);
@@ -39,8 +39,8 @@ public:
         return current_;
     }
 
-    // What is taken from now on is what `change` returns, a Ref<Value> made of the value it is given. Replacements come
-    // one after the other; one whose `change` throws replaces nothing.
+    // What is loaded from now on is what `change` returns, a Ref<Value> made of the value it is given. Replacements
+    // come one after the other; one whose `change` throws replaces nothing.
     template <class Change>
     void replace(Change&& change) EXCLUDES(mutex_) {
         std::array<Ref<Value>, stripe_count + 1> old;  // let go of after the locks

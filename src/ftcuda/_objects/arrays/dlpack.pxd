@@ -60,6 +60,6 @@ cdef class Imported:
     cdef bint is_read_only(self) noexcept
 
 
-cdef Imported take_over(object capsule)
+cdef Imported consume(object capsule)
 cdef object export(object owner, bint versioned, void* data, DLDevice device, DLDataType dtype, tuple shape, tuple strides,
                    uint64_t flags)

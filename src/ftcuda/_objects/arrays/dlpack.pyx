@@ -33,7 +33,7 @@ cdef class Imported:
         return self._versioned != NULL and (self._versioned.flags & READ_ONLY) != 0
 
 
-cdef Imported take_over(object capsule):
+cdef Imported consume(object capsule):
     """Takes the tensor out of a capsule, which is marked as used: from here on the tensor is ours to delete."""
     cdef Imported taken = Imported.__new__(Imported)
     if PyCapsule_IsValid(capsule, VERSIONED):

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 
 from core.memory.copy cimport Location
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, ordinal_of_memory
-from ftcuda._objects.arrays.dlpack cimport CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, take_over
+from ftcuda._objects.arrays.dlpack cimport CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, consume
 from ftcuda._objects.arrays.lease cimport Lease
 from ftcuda._objects.arrays.view_handle cimport ViewHandle, contiguous_strides, new_view, same_view
 from ftcuda._objects.stream.stream cimport Stream, as_stream
@@ -177,9 +177,9 @@ cdef ViewHandle dlpack_view(object value, Stream stream):
         raise BufferError(f"{type(value).__name__}.__dlpack_device__ must return (type, id), not {device!r}")
     cdef Imported imported
     if device[0] in (CUDA, CUDA_MANAGED):
-        imported = take_over(capsule_for_stream(value, stream))
+        imported = consume(capsule_for_stream(value, stream))
     else:
-        imported = take_over(capsule_of(value, None))
+        imported = consume(capsule_of(value, None))
     cdef const DLTensor* tensor = imported.tensor()
     check_tensor(tensor)
     shape = tuple([tensor.shape[index] for index in range(tensor.ndim)])

@@ -69,7 +69,7 @@ cdef class TensorMapDescriptor:
         """Stores the map of this moment in `bytes`, unless that is null. Returns its tensor, for the caller to keep."""
         cdef Ref[core.TensorMapState] state
         with nogil:
-            state = self._map.take()
+            state = self._map.state()
             if bytes != NULL:
                 memcpy(bytes, state.get().bytes(), MAP_BYTES)
         view = <ViewHandle>state.get().tensor()

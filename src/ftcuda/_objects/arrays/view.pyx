@@ -57,7 +57,7 @@ cdef class StridedMemoryView(ViewHandle):
             raise TypeError("a view is constant: make another one")
         if obj is None:
             raise TypeError("give an object: StridedMemoryView(obj, stream_ptr)")
-        self.take(any_view(obj, consumer_of(obj, stream_ptr)))
+        self.assign(any_view(obj, consumer_of(obj, stream_ptr)))
 
     @staticmethod
     def from_dlpack(obj, stream_ptr=None):

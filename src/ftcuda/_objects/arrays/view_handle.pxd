@@ -26,7 +26,7 @@ cdef class ViewHandle:
     cdef Stream _stream            # in whose order the memory may be used; None: not known
     cdef object __weakref__
 
-    cdef int take(self, ViewHandle other) except -1
+    cdef int assign(self, ViewHandle other) except -1
     cdef int require_made(self) except -1
     cdef Py_ssize_t elements(self) noexcept
     cdef size_t itemsize_of(self) noexcept

@@ -25,7 +25,7 @@ cdef class ViewHandle:
         self._code = OPAQUE
         self._device_type = CPU
 
-    cdef int take(self, ViewHandle other) except -1:
+    cdef int assign(self, ViewHandle other) except -1:
         """Becomes the same as `other`; for a view that nobody else has yet."""
         self._pointer, self._shape, self._strides = other._pointer, other._shape, other._strides
         self._code, self._bits, self._dtype = other._code, other._bits, other._dtype
@@ -100,7 +100,7 @@ cdef ViewHandle unmade_view():
 cdef ViewHandle same_view(ViewHandle other):
     """A view of the same, to be changed before anybody else has it."""
     cdef ViewHandle made = unmade_view()
-    made.take(other)
+    made.assign(other)
     return made
 
 

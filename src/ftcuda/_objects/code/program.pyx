@@ -187,7 +187,7 @@ cdef object target_of_driver(arch):
         return ObjectCodeFormatType.PTX  # a cubin is for one architecture
     device = as_device(None)
     context = device.context_of()
-    taken = core.Module.takes_cubins(context[0], known)
+    taken = core.Module.accepts_cubins(context[0], known)
     if not known:
         probe.source = b'extern "C" __global__ void ftcuda_probe() {}'
         probe.name = b"ftcuda_probe"

@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from core.device.mailbox cimport Notice, has_mail, pop, take_dropped
+from core.device.mailbox cimport Notice, has_mail, pop, pop_dropped
 from core.driver.status cimport Reason, Status, describe, error_name, error_text
 from ftcuda._objects.support.deferred_release cimport release_done
 
@@ -146,7 +146,7 @@ cdef int deliver_mail() except -1:
             CUDAWarning,
             stacklevel=2,
         )
-    dropped = take_dropped()
+    dropped = pop_dropped()
     if dropped:
         warnings.warn(f"{dropped} more failures of destructors were not kept", CUDAWarning, stacklevel=2)
     return 0

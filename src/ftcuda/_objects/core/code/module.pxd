@@ -17,7 +17,7 @@ cdef extern from "_core/code/module.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Ref[Module] make(string image, string signatures) except +
         @staticmethod
-        bool takes_cubins(Context& context, bool& is_known)
+        bool accepts_cubins(Context& context, bool& is_known)
         @staticmethod
         Status offer_cubin(Context& context, string cubin, bool& is_taken) except +
         const string& image()

@@ -11,4 +11,4 @@ cdef extern from "_core/device/mailbox.hpp" namespace "ftcuda::core::mailbox" no
 
     bool has_mail()
     bool pop(Notice& notice)
-    size_t take_dropped()
+    size_t pop_dropped()

@@ -53,6 +53,6 @@ cdef extern from "_core/launch/tensor_map.hpp" namespace "ftcuda::core" nogil:
         Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
                       Ref[TensorMap]& map) except +
         Status replace_address(Context& context, uint64_t address, MappedMemory memory) except +
-        Ref[TensorMapState] take() except +
+        Ref[TensorMapState] state() except +
         void retain()
         void release()
