@@ -5,6 +5,7 @@
 #include "../device/mailbox.hpp"
 #include "../stream/deferred_release.hpp"
 
+#include <atomic>
 #include <memory>
 
 namespace ftcuda::core {
@@ -13,6 +14,20 @@ using driver::cu;
 using namespace abi;
 
 namespace {
+
+// That a thread empties caches because it found no memory. What it took out of them is nobody's until it has freed it.
+class Reclaiming {
+public:
+    Reclaiming() noexcept { threads_.fetch_add(1, std::memory_order_relaxed); }
+    ~Reclaiming() { threads_.fetch_sub(1, std::memory_order_relaxed); }
+    Reclaiming(const Reclaiming&) = delete;
+    Reclaiming& operator=(const Reclaiming&) = delete;
+
+    static bool by_others() noexcept { return threads_.load(std::memory_order_relaxed) > 1; }
+
+private:
+    static inline std::atomic<int> threads_{0};  // relaxed: a hint, which stands for nothing else
+};
 
 // Makes what `stream` does from now on wait for the work behind `use`. With the context of `stream` current.
 Status order_after(const Use& use, CUstream stream) noexcept {
@@ -38,6 +53,29 @@ Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* str
     if (!lease) return Reason::closed;
     const Status status = allocate_inside(resource, bytes, stream, buffer);
     if (status.ok()) lease.detach();  // the buffer's from now on: a pool lives as long as its last buffer
+    return status;
+}
+
+Status Buffer::allocate_where_memory_is_short(MemoryResource& resource, std::size_t bytes, Stream* stream,
+                                              Ref<Buffer>& buffer) {
+    constexpr int attempts = 16;
+    Context& context = resource.context();
+    const Reclaiming mark;
+    Status status;
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        // What of this is refused does not matter: a context that is captured in cannot be waited for, and one that is
+        // broken refuses the allocation too. A pool returns what it does not use once the frees have happened.
+        bool had_memory = false;
+        MemoryResource::trim_caches(context, had_memory);
+        context.synchronize().ignore();
+        MemoryResource::trim_caches(context, had_memory);
+        resource.trim(0).ignore();
+        status = allocate(resource, bytes, stream, buffer);
+        if (!status.is(CUDA_ERROR_OUT_OF_MEMORY)) break;
+        std::size_t free = 0, total = 0;
+        const bool has_room = context.memory_info(free, total).ok() && free >= bytes;
+        if (!had_memory && !has_room && !Reclaiming::by_others()) break;
+    }
     return status;
 }
 

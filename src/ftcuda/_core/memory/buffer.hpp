@@ -15,6 +15,12 @@ public:
     // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
     static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
 
+    // The same after an allocation found no memory: empties all caches of the context, lets the frees happen, gives the
+    // pool's unused memory back, and tries again. Other threads may get that memory first, so all of this is repeated
+    // while there is something to win: the caches had memory, another thread empties them too, or the device has room.
+    static Status allocate_where_memory_is_short(MemoryResource& resource, std::size_t bytes, Stream* stream,
+                                                 Ref<Buffer>& buffer);
+
     // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it
     // is handed out (Handout) when the buffer was closed and nobody is inside.
     static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);

@@ -211,21 +211,18 @@ Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
     return let_go(leaving);
 }
 
-Status MemoryResource::empty_caches(Context& context) {
-    std::vector<Ref<MemoryResource>> found;
+void MemoryResource::trim_caches(Context& context, bool& found) {
+    std::vector<Ref<MemoryResource>> all;
     {
         const Lock lock(caches().mutex);
         for (MemoryResource* const each : caches().all) {
-            if (each->context_ == &context) found.emplace_back(*each);
+            if (each->context_ == &context) all.emplace_back(*each);
         }
     }
-    Status first;
-    for (const Ref<MemoryResource>& each : found) {
-        const Lease<MemoryResource> lease(*each);
-        const Status status = lease ? each->empty_cache(0) : Status();
-        if (first.ok()) first = status;
+    for (const Ref<MemoryResource>& each : all) {
+        found = found || each->cache_figures().cached_count != 0;
+        each->trim(0).ignore();  // refused to a closed one, and in a broken context
     }
-    return first;
 }
 
 Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {

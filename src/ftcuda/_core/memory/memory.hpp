@@ -64,8 +64,9 @@ public:
     Status set_attribute(int attribute, std::uint64_t value) noexcept;
     Status trim(std::size_t bytes_to_keep) noexcept;
 
-    // All that the open caches of a context have in store goes back, for whoever finds no memory.
-    static Status empty_caches(Context& context);
+    // Trims all open caches of a context, and the pools behind them, for whoever finds no memory. `found` becomes true
+    // if there was memory in a cache.
+    static void trim_caches(Context& context, bool& found);
     bool is_cached() const noexcept { return cache_ != nullptr; }
     Cache::Figures cache_figures() { return cache_->figures(); }
 

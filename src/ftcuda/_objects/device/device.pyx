@@ -243,7 +243,7 @@ cdef class Device(DeviceHandle):
         Raises
         ------
         OutOfMemoryError
-            After unused memory was collected and the allocation tried once more.
+            After unused memory was collected and given back, and the allocation tried again.
         """
         return allocate_on(self, size, stream)
 

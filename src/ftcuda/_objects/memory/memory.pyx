@@ -89,7 +89,7 @@ cdef class MemoryResource:
         Raises
         ------
         OutOfMemoryError
-            After unused memory was collected and the allocation tried once more.
+            After unused memory was collected and given back, and the allocation tried again.
         """
         self.opened()
         return self.allocate_for(size, stream, self)
@@ -192,15 +192,9 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     with nogil:
         status = buffers.Buffer.allocate(source[0], wanted, core_stream, made)
     if status.code() == 2:
-        # What nobody refers to any more may hold the memory: collect it, empty all caches, let the frees happen, give the pool's
-        # unused memory back, and try once more. What of it was refused does not matter: a context that is captured in cannot be
-        # waited for, and one that is broken refuses the allocation too.
-        gc.collect()
+        gc.collect()  # what nobody refers to any more may hold the memory
         with nogil:
-            core.MemoryResource.empty_caches(context[0]).ignore()
-            context.synchronize().ignore()
-            source.trim(0).ignore()
-            status = buffers.Buffer.allocate(source[0], wanted, core_stream, made)
+            status = buffers.Buffer.allocate_where_memory_is_short(source[0], wanted, core_stream, made)
         if status.code() == 2:
             raise out_of_memory(resource, wanted, status)
     if not status.ok():

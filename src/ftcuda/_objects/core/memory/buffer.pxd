@@ -20,6 +20,10 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Status allocate(MemoryResource& resource, size_t bytes, Stream* stream, Ref[Buffer]& buffer) except +
         @staticmethod
+        Status allocate_where_memory_is_short(
+            MemoryResource& resource, size_t bytes, Stream* stream, Ref[Buffer]& buffer
+        ) except +
+        @staticmethod
         Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, void* holder) except +
         void* holder()
         uint64_t pointer()

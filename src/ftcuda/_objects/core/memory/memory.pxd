@@ -45,6 +45,4 @@ cdef extern from "_core/memory/memory.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Status cached(MemoryResource& upstream, size_t limit, Ref[MemoryResource]& resource) except +
         bool is_cached()
-        @staticmethod
-        Status empty_caches(Context& context) except +
         CacheFigures cache_figures()
