@@ -1,4 +1,5 @@
-"""What objects say that are asked to go to another process and cannot: all that are handles of the driver or of memory."""
+"""What objects say that are asked to go to another process and cannot: all that are handles of the driver or of memory.
+"""
 
 from ftcuda._objects.memory.accounting import (
     AccountingMemoryResource,
@@ -33,9 +34,9 @@ cdef extern from "_objects/support/process_bound.hpp" namespace "ftcuda::objects
 ELSEWHERE = {
     "send what it holds, as an array": (Buffer, HostDeviceBuffer, StridedMemoryView),
     "make one there": (
-        MemoryResource, AccountingMemoryResource, CachingMemoryResource, DeviceMemoryResource, LegacyPinnedMemoryResource,
-        LimitingMemoryResource, ManagedMemoryResource, PinnedMemoryResource, StatisticsMemoryResource, SynchronousMemoryResource,
-        TrackingMemoryResource, WrappedMemoryResource,
+        MemoryResource, AccountingMemoryResource, CachingMemoryResource, DeviceMemoryResource,
+        LegacyPinnedMemoryResource, LimitingMemoryResource, ManagedMemoryResource, PinnedMemoryResource,
+        StatisticsMemoryResource, SynchronousMemoryResource, TrackingMemoryResource, WrappedMemoryResource,
     ),
     "make one there, with Device.create_stream()": (Stream,),
     "make one there, with Device.create_event()": (Event,),

@@ -60,7 +60,8 @@ cdef extern from "../simdriver/control.hpp" nogil:
         void (*schedule_hold)(const void* key) noexcept nogil
         void (*schedule_let_go)(const void* key) noexcept nogil
         void (*schedule_abandon)() noexcept nogil
-        void (*schedule_set_detachment)(void* (*detach)() noexcept nogil, void (*attach)(void*) noexcept nogil) noexcept nogil
+        void (*schedule_set_detachment)(void* (*detach)() noexcept nogil,
+                                        void (*attach)(void*) noexcept nogil) noexcept nogil
 
 cdef extern from *:
     """
@@ -71,7 +72,9 @@ cdef extern from *:
     #endif
 
     // For the scheduler: a thread that waits for its turn lets go of the interpreter, if it has it.
-    static void* detach_from_interpreter() { return PyThreadState_GetUnchecked() != nullptr ? PyEval_SaveThread() : nullptr; }
+    static void* detach_from_interpreter() {
+        return PyThreadState_GetUnchecked() != nullptr ? PyEval_SaveThread() : nullptr;
+    }
     static void attach_to_interpreter(void* state) { PyEval_RestoreThread(static_cast<PyThreadState*>(state)); }
     """
     const bint built_with_schedule_points
@@ -100,7 +103,9 @@ cdef Control control() except NULL:
         return found
     info = driver_info()
     if not info.simulated:
-        raise RuntimeError(f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda")
+        raise RuntimeError(
+            f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda"
+        )
     library = Library.open(os.fsencode(info.path), error)
     found = (<GetControl>library.symbol("ftcuda_sim_control"))()
     loaded.store(found, memory_order_release)
@@ -113,7 +118,8 @@ cdef Control control_if_simulated() except? NULL:
 
 
 def violations():
-    """Returns what was done that correct programs never do, oldest first (256 at most are kept). Thread safety: shared."""
+    """Returns what was done that correct programs never do, oldest first (256 at most are kept). Thread safety: shared.
+    """
     cdef Control sim = control()
     cdef char[512] text
     cdef uint64_t index
@@ -138,7 +144,8 @@ def live():
 def live_bytes():
     """Returns the bytes of live memory by kind. Thread safety: shared."""
     cdef Control sim = control()
-    return {name: sim.live_bytes(index) for index, name in enumerate(OBJECTS) if name.endswith(("_allocation", "_memory"))}
+    return {name: sim.live_bytes(index) for index, name in enumerate(OBJECTS)
+            if name.endswith(("_allocation", "_memory"))}
 
 
 @functools.cache
@@ -162,13 +169,16 @@ def calls(entry=None):
 
 
 def known(entry):
-    """Returns the name of a driver function. Raises ValueError, with the names most like it, if there is none of that name."""
+    """Returns the name of a driver function. Raises ValueError, with the names most like it, if there is
+    none of that name.
+    """
     names = entries()
     if entry in names:
         return entry
     like = difflib.get_close_matches(entry, names, cutoff=0.7)
     raise ValueError(
-        f"the simulated driver has no entry {entry!r}{'; there is ' + ', '.join(like) if like else ''}: see simulation.entries()"
+        f"the simulated driver has no entry {entry!r}{'; there is ' + ', '.join(like) if like else ''}: see "
+        "simulation.entries()"
     )
 
 
@@ -203,8 +213,8 @@ def held_clock():
 def watched_races():
     """For its block, work of two streams on the same bytes without an order between them becomes a violation.
 
-    Not only where it went wrong: also where this run happened to do one after the other. Both are named. Work counts from
-    the beginning of the block; the host's own accesses to pinned memory are not seen.
+    Not only where it went wrong: also where this run happened to do one after the other. Both are named. Work counts
+    from the beginning of the block; the host's own accesses to pinned memory are not seen.
     """
     control().watch_races(1)
     try:
@@ -248,7 +258,9 @@ ENDINGS = ("finished", "deadlock", "stuck", "late")
 
 
 def has_schedule_points():
-    """Whether ftcuda was built with ``-Dschedule_points=true``: schedules switch inside its core then. Thread safety: atomic."""
+    """Whether ftcuda was built with ``-Dschedule_points=true``: schedules switch inside its core
+    then. Thread safety: atomic.
+    """
     return bool(built_with_schedule_points)
 
 

@@ -36,10 +36,10 @@ cdef class BufferHandle:
     _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
 
     def __del__(self):
-        # Foreign memory goes before the garbage collector clears anything, so that its resource or owner is whole. Views of it
-        # may be left, and work that another finalizer of the same collection submitted: for them the core keeps what holds the
-        # memory, where the collector does not see it from now on. Memory of our own resources waits for __dealloc__(), because
-        # foreign memory may lie in it.
+        # Foreign memory goes before the garbage collector clears anything, so that its resource or owner is whole.
+        # Views of it may be left, and work that another finalizer of the same collection submitted: for them the core
+        # keeps what holds the memory, where the collector does not see it from now on. Memory of our own resources
+        # waits for __dealloc__(), because foreign memory may lie in it.
         if self._buffer != NULL and self._buffer.holder() != NULL:
             self.end(NULL, None, True)
 
@@ -70,10 +70,14 @@ cdef class BufferHandle:
         return self._memory_resource.device_id if self._where == Where.as_resource else self._ordinal
 
     cdef object is_reached_by_devices(self):
-        return self._memory_resource.is_device_accessible if self._where == Where.as_resource else self._where != Where.on_host
+        if self._where == Where.as_resource:
+            return self._memory_resource.is_device_accessible
+        return self._where != Where.on_host
 
     cdef object is_reached_by_host(self):
-        return self._memory_resource.is_host_accessible if self._where == Where.as_resource else self._where != Where.on_device
+        if self._where == Where.as_resource:
+            return self._memory_resource.is_host_accessible
+        return self._where != Where.on_device
 
     cdef bint migrates(self) except -1:
         if self._where == Where.as_resource:

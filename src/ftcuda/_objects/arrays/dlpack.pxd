@@ -61,5 +61,5 @@ cdef class Imported:
 
 
 cdef Imported consume(object capsule)
-cdef object export(object owner, bint versioned, void* data, DLDevice device, DLDataType dtype, tuple shape, tuple strides,
-                   uint64_t flags)
+cdef object export(object owner, bint versioned, void* data, DLDevice device, DLDataType dtype, tuple shape,
+                   tuple strides, uint64_t flags)

@@ -40,7 +40,9 @@ cdef Imported consume(object capsule):
         taken._versioned = <DLManagedTensorVersioned*>PyCapsule_GetPointer(capsule, VERSIONED)
         PyCapsule_SetName(capsule, USED_VERSIONED)
         if taken._versioned.major != MAJOR:  # all that may be touched of another version is the deleter
-            raise BufferError(f"DLPack {taken._versioned.major}.{taken._versioned.minor} is not understood, only {MAJOR}.x")
+            raise BufferError(
+                f"DLPack {taken._versioned.major}.{taken._versioned.minor} is not understood, only {MAJOR}.x"
+            )
     elif PyCapsule_IsValid(capsule, PLAIN):
         taken._plain = <DLManagedTensor*>PyCapsule_GetPointer(capsule, PLAIN)
         PyCapsule_SetName(capsule, USED_PLAIN)
@@ -52,7 +54,8 @@ cdef Imported consume(object capsule):
 
 
 cdef void delete_owner(void* owner) noexcept nogil:
-    # From any thread, at any time. While the interpreter ends a thread that attaches would hang: the object is left alone.
+    # From any thread, at any time. While the interpreter ends a thread that attaches would hang: the
+    # object is left alone.
     if not Py_IsInitialized() or Py_IsFinalizing():
         return
     with gil:
@@ -81,8 +84,8 @@ cdef void destroy_capsule(object capsule) noexcept:
         plain.deleter(plain)
 
 
-cdef object export(object owner, bint versioned, void* data, DLDevice device, DLDataType dtype, tuple shape, tuple strides,
-                   uint64_t flags):
+cdef object export(object owner, bint versioned, void* data, DLDevice device, DLDataType dtype, tuple shape,
+                   tuple strides, uint64_t flags):
     """A capsule on a tensor that keeps `owner`. `strides` in elements."""
     cdef Py_ssize_t index, ndim = len(shape)
     cdef size_t head = sizeof(DLManagedTensorVersioned) if versioned else sizeof(DLManagedTensor)

@@ -31,13 +31,16 @@ cdef object export_view(ViewHandle view, object stream, object max_version, obje
     cdef DLDataType dtype
     cdef uint64_t flags = READ_ONLY if view.readonly else 0
     view.require_made()
-    if not (max_version is None or isinstance(max_version, tuple) and len(max_version) == 2 and all(map(is_int, max_version))):
+    if not (max_version is None or isinstance(max_version, tuple) and len(max_version) == 2
+            and all(map(is_int, max_version))):
         raise TypeError(f"max_version must be two integers, (major, minor), not {max_version!r}")
     versioned = max_version is not None and max_version[0] >= 1
     if view._code == OPAQUE:
         raise BufferError(f"DLPack has no code for the elements of {view}")
     if view.readonly and not versioned:
-        raise BufferError(f"{view} is read-only, which capsules without a version cannot say; ask with max_version=(1, 0)")
+        raise BufferError(
+            f"{view} is read-only, which capsules without a version cannot say; ask with max_version=(1, 0)"
+        )
     if copy or (dl_device is not None and tuple(dl_device) != view.__dlpack_device__()):
         if copy is False:
             raise BufferError(f"{view} is not on DLPack device {dl_device}, and the consumer forbids a copy")
@@ -48,7 +51,8 @@ cdef object export_view(ViewHandle view, object stream, object max_version, obje
     device.device_type, device.device_id = view.__dlpack_device__()
     dtype.code, dtype.bits, dtype.lanes = view._code, view._bits, 1
     lease = Lease.on(view._buffer, view)
-    return export(lease, versioned, <void*><size_t>view._pointer, device, dtype, view._shape, view.full_strides(), flags)
+    return export(lease, versioned, <void*><size_t>view._pointer, device, dtype, view._shape, view.full_strides(),
+                  flags)
 
 
 cdef int order_before(ViewHandle view, object stream) except -1:
@@ -143,7 +147,9 @@ cdef ViewHandle end_of_copy(object value, BufferHandle other, str name):
     if view is None:
         raise TypeError(f"{name} must be a Buffer, an array or have the buffer protocol, not {type(value).__name__}")
     if not view.is_contiguous():
-        raise ValueError(f"cannot copy between {other} and {view}: it is not contiguous; numpy.ascontiguousarray makes it so")
+        raise ValueError(
+            f"cannot copy between {other} and {view}: it is not contiguous; numpy.ascontiguousarray makes it so"
+        )
     if view.elements() * view.itemsize_of() != other._buffer.size():
         raise ValueError(f"cannot copy between {other} and {view}: the sizes differ")
     if name == "dst" and view.readonly:

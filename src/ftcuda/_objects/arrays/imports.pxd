@@ -13,5 +13,6 @@ cdef ViewHandle view_or_none(object value, Stream stream, int oldest=*)
 cdef ViewHandle dlpack_view(object value, Stream stream)
 cdef ViewHandle cuda_interface_view(object value, Stream stream, int oldest)
 cdef ViewHandle host_interface_view(object value, int oldest)
-cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly)
+cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, object itemsize, object dtype,
+                            bint is_readonly)
 cdef ViewHandle located(ViewHandle view)

@@ -38,7 +38,8 @@ cdef BufferHandle buffer_of(object value):
 
 cdef object no_stream(object value):
     return BufferError(
-        f"cannot view {type(value).__name__}: stream_ptr=None does not say in which stream's order the memory will be used; "
+        f"cannot view {type(value).__name__}: stream_ptr=None does not say in which stream's order the memory will "
+        "be used; "
         "give the stream, or -1 for no order"
     )
 
@@ -49,7 +50,9 @@ cdef bint is_ours(object value):
 
 
 cdef Stream consumer_of(object value, object stream):
-    """The consumer's stream, which has to be named where cuda.core wants it: but for pinned and managed memory by DLPack."""
+    """The consumer's stream, which has to be named where cuda.core wants it: but for pinned and
+    managed memory by DLPack.
+    """
     if stream is not None or is_ours(value):
         return stream_of(stream)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
@@ -87,7 +90,8 @@ cdef bint is_masked(object value):
 cdef int refuse_mask(object value) except -1:
     if is_masked(value):
         raise BufferError(
-            f"{type(value).__name__} has a mask, which kernels know nothing of: give the array and the mask as two arguments"
+            f"{type(value).__name__} has a mask, which kernels know nothing of: give the array and the mask as two "
+            "arguments"
         )
     return 0
 
@@ -128,7 +132,8 @@ cdef ViewHandle host_interface_view(object value, int oldest):
 
 
 cdef ViewHandle cuda_interface_view(object value, Stream stream, int oldest):
-    # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may close the buffer meanwhile.
+    # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may
+    # close the buffer meanwhile.
     lease = Lease.on(buffer_of(value), value) if is_ours(value) else None
     name = f"{type(value).__name__}.__cuda_array_interface__"
     found = parse(getattr(value, "__cuda_array_interface__", None), name, oldest)
@@ -160,7 +165,8 @@ cdef int find_memory(ViewHandle made) except -1:
 
 
 cdef ViewHandle located(ViewHandle view):
-    """The view, which of host memory says whether that is pinned: only the driver knows it of another library's array."""
+    """The view, which of host memory says whether that is pinned: only the driver knows it of another library's array.
+    """
     if view._device_type != CPU:
         return view
     cdef ViewHandle made = same_view(view)
@@ -198,7 +204,9 @@ cdef ViewHandle dlpack_view(object value, Stream stream):
 
 
 cdef object capsule_for_stream(object value, Stream stream):
-    """The producer's capsule, with its work ordered before what `stream` is given from now on; no order if that is None."""
+    """The producer's capsule, with its work ordered before what `stream` is given from now on; no order
+    if that is None.
+    """
     if stream is None:
         return capsule_of(value, -1)
     if stream._stream == NULL:  # a default stream, which is never closed
@@ -229,7 +237,9 @@ cdef int check_tensor(const DLTensor* tensor) except -1:
     if not 0 <= tensor.ndim <= MAX_RANK:
         raise BufferError(f"a DLPack tensor of {tensor.ndim} dimensions is not supported; at most {MAX_RANK}")
     if tensor.dtype.lanes != 1:
-        raise BufferError(f"DLPack elements of {tensor.dtype.lanes} lanes are not supported; make the lanes a dimension")
+        raise BufferError(
+            f"DLPack elements of {tensor.dtype.lanes} lanes are not supported; make the lanes a dimension"
+        )
     if tensor.dtype.bits == 0 or tensor.dtype.bits % 8:
         raise BufferError(f"DLPack elements of {tensor.dtype.bits} bits are not supported; only whole bytes")
     if tensor.ndim != 0 and tensor.shape == NULL:
@@ -244,7 +254,8 @@ cdef int check_tensor(const DLTensor* tensor) except -1:
     return 0
 
 
-cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, object itemsize, object dtype, bint is_readonly):
+cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, object itemsize, object dtype,
+                            bint is_readonly):
     if dtype is not None:
         dtype = as_element(dtype)
         if itemsize is not None and itemsize != dtype.itemsize:
@@ -263,10 +274,14 @@ cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, o
     last = 0
     for extent, stride in zip(found.shape, contiguous_strides(found.shape) if found.strides is None else found.strides):
         if stride < 0:
-            raise ValueError(f"a view of a buffer begins at its first byte: strides cannot be negative, as in {strides}")
+            raise ValueError(
+                f"a view of a buffer begins at its first byte: strides cannot be negative, as in {strides}"
+            )
         last += (extent - 1) * stride
     if 0 not in found.shape and (last + 1) * itemsize > buffer._buffer.size():
-        raise ValueError(f"shape {shape} with strides {strides} takes {(last + 1) * itemsize} bytes, more than {buffer} has")
+        raise ValueError(
+            f"shape {shape} with strides {strides} takes {(last + 1) * itemsize} bytes, more than {buffer} has"
+        )
     check_reach(found.pointer, found.shape, found.strides, itemsize, "StridedMemoryView.from_buffer")
     cdef ViewHandle made = new_view(buffer, None, found.shape, found.strides)
     made._buffer = buffer

@@ -38,13 +38,13 @@ from ftcuda.errors import NotSupportedError
 cdef class TensorMapDescriptor:
     """How the tensor memory accelerator finds the tiles of a tensor. Shared by any number of threads.
 
-    Made by :meth:`StridedMemoryView.as_tensor_map` or :meth:`from_im2col`, and given to `launch` as it is, for a parameter
-    of type ``const __grid_constant__ CUtensorMap``. Everything but the tensor's address is constant, and that changes by
-    :meth:`replace_address` only. A launch reads the map once, wholly; so does each launch of a `BoundLaunch` to which the map is
-    bound. ``bytes(map)`` is what it is at the moment, and may be bound instead.
+    Made by :meth:`StridedMemoryView.as_tensor_map` or :meth:`from_im2col`, and given to `launch` as it is, for a
+    parameter of type ``const __grid_constant__ CUtensorMap``. Everything but the tensor's address is constant, and that
+    changes by :meth:`replace_address` only. A launch reads the map once, wholly; so does each launch of a `BoundLaunch`
+    to which the map is bound. ``bytes(map)`` is what it is at the moment, and may be bound instead.
 
-    It keeps the tensor, and so does a launch with it until it is done. The tensor is kept where the garbage collector does not
-    see it: one that has a map of itself lives until the map is given another address.
+    It keeps the tensor, and so does a launch with it until it is done. The tensor is kept where the garbage collector
+    does not see it: one that has a map of itself lives until the map is given another address.
 
     Maps are equal while their bytes are; the hash is the same whatever the address.
     """
@@ -88,8 +88,8 @@ cdef class TensorMapDescriptor:
 
     @staticmethod
     def from_im2col(
-        view, pixel_box_lower_corner, pixel_box_upper_corner, channels_per_pixel, pixels_per_column, *, element_strides=None,
-        data_type=None, interleave=TensorMapInterleave.NONE, swizzle=TensorMapSwizzle.NONE,
+        view, pixel_box_lower_corner, pixel_box_upper_corner, channels_per_pixel, pixels_per_column, *,
+        element_strides=None, data_type=None, interleave=TensorMapInterleave.NONE, swizzle=TensorMapSwizzle.NONE,
         l2_promotion=TensorMapL2Promotion.NONE, oob_fill=TensorMapOOBFill.NONE,
     ):
         """A map of columns of pixels, as convolutions read them, of a tensor ``(N, [[D,] H,] W, C)``.
@@ -99,8 +99,8 @@ cdef class TensorMapDescriptor:
         view : StridedMemoryView or array
             Of 3 to 5 dimensions, channels last.
         pixel_box_lower_corner, pixel_box_upper_corner : tuple of int
-            Offsets of the bounding box in each spatial dimension: from -32768 to 32767 with one of them, -128 to 127 with
-            two, -16 to 15 with three.
+            Offsets of the bounding box in each spatial dimension: from -32768 to 32767 with one of them, -128 to 127
+            with two, -16 to 15 with three.
         channels_per_pixel : int
             At most 256.
         pixels_per_column : int
@@ -119,7 +119,8 @@ cdef class TensorMapDescriptor:
         """
         options = TensorMapDescriptorOptions(
             (), element_strides, data_type, interleave, swizzle, l2_promotion, oob_fill)
-        return im2col(view, pixel_box_lower_corner, pixel_box_upper_corner, channels_per_pixel, pixels_per_column, options)
+        return im2col(view, pixel_box_lower_corner, pixel_box_upper_corner, channels_per_pixel, pixels_per_column,
+                      options)
 
     @property
     def device(self):
@@ -134,14 +135,14 @@ cdef class TensorMapDescriptor:
     def replace_address(self, tensor):
         """Changes the address in this map, for launches from now on: to that of memory which takes the tensor's place.
 
-        A launch in another thread has the old address or the new one, and keeps the memory there until it is done. The old
-        tensor is let go of with the last launch that has it.
+        A launch in another thread has the old address or the new one, and keeps the memory there until it is done. The
+        old tensor is let go of with the last launch that has it.
 
         Parameters
         ----------
         tensor : StridedMemoryView or array
-            Of the same shape, strides and element size as the map's, on its device, and aligned to 16 bytes, or to 32 with
-            INTERLEAVE_32B.
+            Of the same shape, strides and element size as the map's, on its device, and aligned to 16 bytes,
+            or to 32 with INTERLEAVE_32B.
 
         Thread safety: atomic.
 
@@ -156,10 +157,13 @@ cdef class TensorMapDescriptor:
         cdef Context* context = (<DeviceHandle>self._device).context_of()
         cdef core.MappedMemory memory
         if (view._shape, view.full_strides(), view._bits) != (present._shape, present.full_strides(), present._bits):
-            raise ValueError(f"cannot replace {present} in a tensor map by {view}: only the address may differ; make another map")
+            raise ValueError(
+                f"cannot replace {present} in a tensor map by {view}: only the address may differ; make another map"
+            )
         if view._pointer % self._alignment:
             raise ValueError(
-                f"cannot replace {present} in a tensor map by {view}: its address must be a multiple of {self._alignment}"
+                f"cannot replace {present} in a tensor map by {view}: its address must be a multiple of "
+                f"{self._alignment}"
             )
         hold(memory, view)
         with nogil:
@@ -217,7 +221,8 @@ cdef DeviceHandle device_for(ViewHandle view):
         capability = device.compute_capability
         raise NotSupportedError(
             f"cannot make a tensor map on {device}: that needs a driver of CUDA 12.0, this one is of "
-            f"{device.features.driver_version}, and compute capability 9.0, this device has {capability.major}.{capability.minor}"
+            f"{device.features.driver_version}, and compute capability 9.0, this device has "
+            f"{capability.major}.{capability.minor}"
         )
     return device
 
@@ -272,7 +277,8 @@ def tiled(given, options):
     return TensorMapDescriptor.adopt(made.detach(), device, alignment_of(options))
 
 
-cdef TensorMapDescriptor im2col(object given, object lower, object upper, object channels, object pixels, object options):
+cdef TensorMapDescriptor im2col(object given, object lower, object upper, object channels, object pixels,
+                                object options):
     cdef ViewHandle view = reachable(given, None)
     cdef DeviceHandle device = device_for(view)
     kind = type_of(options.data_type, (view._code, view._bits))

@@ -7,7 +7,8 @@ from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.exports cimport copy_views, export_view, interface_of
 from ftcuda._objects.arrays.imports cimport (
-    any_view, buffer_view, consumer_of, cuda_interface_view, dlpack_view, host_interface_view, is_ours, no_stream, stream_of,
+    any_view, buffer_view, consumer_of, cuda_interface_view, dlpack_view, host_interface_view, is_ours,
+    no_stream, stream_of,
 )
 from ftcuda._objects.arrays.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.arrays.view_handle cimport ViewHandle, put_view_class, same_view
@@ -24,16 +25,18 @@ cdef enum:
 cdef class StridedMemoryView(ViewHandle):
     """Pointer, shape, strides and type of an array, whoever made it. Constant, and shared by any number of threads.
 
-    A view keeps its producer alive, and so does a launch or copy with it until it is done. Take it in a launch as it is.
+    A view keeps its producer alive, and so does a launch or copy with it until it is done. Take it in
+    a launch as it is.
 
     Parameters
     ----------
     obj : object
         With ``__dlpack__`` (up to DLPack 1.x), else ``__cuda_array_interface__`` (v3), else the buffer protocol.
     stream_ptr : int or Stream
-        The stream in whose order the memory will be used: it is made to wait for the producer's work, as the protocols
-        demand. 0 and 1 are the legacy default stream, 2 is the per-thread one; -1 establishes no order. None is for pinned and
-        managed memory by DLPack, whose producer then takes the legacy default stream, and for the buffer protocol.
+        The stream in whose order the memory will be used: it is made to wait for the producer's work, as the
+        protocols demand. 0 and 1 are the legacy default stream, 2 is the per-thread one; -1 establishes no
+        order. None is for pinned and managed memory by DLPack, whose producer then takes the legacy default
+        stream, and for the buffer protocol.
 
     Attributes
     ----------
@@ -47,9 +50,9 @@ cdef class StridedMemoryView(ViewHandle):
     Raises
     ------
     BufferError
-        The object offers none of the protocols, or something that is not supported: a mask, an old version of the interface,
-        another DLPack version, elements of less than a byte, more bytes than fit in 63 bits. Or no stream was given where one
-        is needed.
+        The object offers none of the protocols, or something that is not supported: a mask, an old version of the
+        interface, another DLPack version, elements of less than a byte, more bytes than fit in 63 bits. Or no stream
+        was given where one is needed.
     """
 
     def __init__(self, obj=None, stream_ptr=None):
@@ -119,10 +122,14 @@ cdef class StridedMemoryView(ViewHandle):
         Thread safety: atomic.
         """
         if layout is not None:
-            raise NotImplementedError("layouts are not supported; use StridedMemoryView.from_buffer(buffer, shape, strides)")
+            raise NotImplementedError(
+                "layouts are not supported; use StridedMemoryView.from_buffer(buffer, shape, strides)"
+            )
         new_dtype = self.dtype if dtype is None else as_element(dtype)
         if 8 * new_dtype.itemsize != self._bits:
-            raise ValueError(f"cannot view elements of {self._bits // 8} bytes as {new_dtype}, which has {new_dtype.itemsize}")
+            raise ValueError(
+                f"cannot view elements of {self._bits // 8} bytes as {new_dtype}, which has {new_dtype.itemsize}"
+            )
         cdef ViewHandle made = same_view(self)
         made._dtype = new_dtype
         made._code, made._bits = element_of(new_dtype)
@@ -155,7 +162,8 @@ cdef class StridedMemoryView(ViewHandle):
 
     @property
     def dtype(self):
-        """The elements' numpy dtype; ml_dtypes gives those of bfloat16 and of the 8-bit floats. Thread safety: atomic."""
+        """The elements' numpy dtype; ml_dtypes gives those of bfloat16 and of the 8-bit floats. Thread safety: atomic.
+        """
         return dtype_of(self._code, self._bits) if self._dtype is None else self._dtype
 
     @property
@@ -187,14 +195,18 @@ cdef class StridedMemoryView(ViewHandle):
         copy_views(self, other, as_stream(stream), blocking)
 
     def copy_to(self, other, stream=None, allocator=None, blocking=None):
-        """Copies the elements to another view. See :meth:`copy_from`. Thread safety: atomic. Stream order: a submission."""
+        """Copies the elements to another view. See :meth:`copy_from`. Thread safety: atomic.
+        Stream order: a submission.
+        """
         if not isinstance(other, StridedMemoryView):
             raise TypeError(f"other must be a StridedMemoryView, not {type(other).__name__}")
         copy_views(other, self, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream), blocking)
 
     def as_tensor_map(self, box_dim=None, *, options=None, element_strides=None, data_type=None, interleave=None,
                       swizzle=None, l2_promotion=None, oob_fill=None):
-        """A map of this tensor for the tensor memory accelerator, which loads tiles of it (compute capability 9.0 and up).
+        """A map of this tensor for the tensor memory accelerator, which loads tiles of it.
+
+        It needs compute capability 9.0 and up.
 
         Parameters
         ----------
@@ -218,8 +230,8 @@ cdef class StridedMemoryView(ViewHandle):
         NotSupportedError
             The driver or the device has no tensor maps.
         """
-        given = {"element_strides": element_strides, "data_type": data_type, "interleave": interleave, "swizzle": swizzle,
-                 "l2_promotion": l2_promotion, "oob_fill": oob_fill}
+        given = {"element_strides": element_strides, "data_type": data_type, "interleave": interleave,
+                 "swizzle": swizzle, "l2_promotion": l2_promotion, "oob_fill": oob_fill}
         given = {name: value for name, value in given.items() if value is not None}
         if options is not None and (box_dim is not None or given):
             raise TypeError("give options, or box_dim and single options, not both")
@@ -250,7 +262,9 @@ cdef class StridedMemoryView(ViewHandle):
     def __getbuffer__(self, Py_buffer* exported, int flags):
         array = host_array(self)
         if array.dtype.kind == "V" and array.dtype.names is None:
-            raise BufferError(f"cannot view {self}: the buffer protocol has no format for its elements; use numpy.asarray")
+            raise BufferError(
+                f"cannot view {self}: the buffer protocol has no format for its elements; use numpy.asarray"
+            )
         PyObject_GetBuffer(array, exported, flags)
 
     def __array__(self, dtype=None, copy=None):
@@ -276,11 +290,14 @@ put_view_class(StridedMemoryView)
 
 
 cdef object host_array(ViewHandle view):
-    """The memory as a numpy array that holds it, after the work submitted with it; of structures and narrow floats too."""
+    """The memory as a numpy array that holds it, after the work submitted with it; of structures and narrow floats too.
+    """
     cdef ViewHandle made
     view.require_made()
     if not view._is_host:
-        raise BufferError(f"cannot view {view}: it is device memory, which the host cannot touch; copy it to a pinned buffer")
+        raise BufferError(
+            f"cannot view {view}: it is device memory, which the host cannot touch; copy it to a pinned buffer"
+        )
     itemsize = view._bits // 8
     dtype = np.dtype(f"V{itemsize}") if view._code == OPAQUE and view._dtype is None else view.dtype
     if view._code in KINDS.values() and (view._code, view._bits) in DTYPES:

@@ -75,7 +75,8 @@ cdef class ViewHandle:
         return True
 
     def __repr__(self):
-        kind = {CPU: "host", CUDA: f"device {self.device_id}", CUDA_HOST: "pinned", CUDA_MANAGED: "managed"}[self._device_type]
+        kind = {CPU: "host", CUDA: f"device {self.device_id}", CUDA_HOST: "pinned",
+                CUDA_MANAGED: "managed"}[self._device_type]
         return f"<StridedMemoryView {self._pointer:#x}, shape {self._shape}, {self._bits // 8}-byte elements, {kind}>"
 
 

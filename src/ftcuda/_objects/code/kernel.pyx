@@ -27,7 +27,8 @@ MaxPotentialBlockSizeOccupancyResult = namedtuple(
 cdef class Kernel:
     """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant.
 
-    Kernels of one function compare and hash equal. The function is that of the device on which the code was loaded first.
+    Kernels of one function compare and hash equal. The function is that of the device on which
+    the code was loaded first.
     """
 
     @staticmethod
@@ -130,8 +131,9 @@ cdef class Kernel:
         ----------
         config : LaunchConfig
         *kernel_args
-            As for :func:`launch`, but of arrays: views, since the stream of a launch is not known yet, in whose order another
-            library's array would be taken. Buffers and views are kept until they are replaced or the bound launch is gone.
+            As for :func:`launch`, but of arrays: views, since the stream of a launch is not known yet, in whose
+            order another library's array would be taken. Buffers and views are kept until they are replaced or
+            the bound launch is gone.
 
         Returns
         -------
@@ -191,15 +193,16 @@ KERNEL_ATTRIBUTES = {
     "cluster_scheduling_policy_preference": 15,
 }
 FLAGS = frozenset({"cache_mode_ca", "cluster_size_must_be_set", "non_portable_cluster_size_allowed"})
-SETTABLE = frozenset({"max_dynamic_shared_size_bytes", "preferred_shared_memory_carveout", "non_portable_cluster_size_allowed"})
+SETTABLE = frozenset({"max_dynamic_shared_size_bytes", "preferred_shared_memory_carveout",
+                      "non_portable_cluster_size_allowed"})
 
 
 class KernelAttributes:
     """A kernel's attributes by cuda.core's names, on the current device or on the one in brackets.
 
-    ``max_dynamic_shared_size_bytes``, ``preferred_shared_memory_carveout`` and ``non_portable_cluster_size_allowed`` may be
-    set; the last writer wins. The first one is only ever raised, since launches in other threads may rely on it, and launches
-    raise it by themselves where they need it.
+    ``max_dynamic_shared_size_bytes``, ``preferred_shared_memory_carveout`` and ``non_portable_cluster_size_allowed``
+    may be set; the last writer wins. The first one is only ever raised, since launches in other threads may rely on it,
+    and launches raise it by themselves where they need it.
     """
 
     __slots__ = ("_device", "_kernel")

@@ -28,7 +28,8 @@ TARGETS = {"ptx": Output.ptx, "cubin": Output.cubin, "ltoir": Output.ltoir}
 
 
 def find_nvrtc():
-    """Returns where NVRTC may be, best first: FTCUDA_NVRTC, then what cuda-pathfinder finds, then the wheel of CUDA 11."""
+    """Returns where NVRTC may be, best first: FTCUDA_NVRTC, then what cuda-pathfinder finds, then the wheel of CUDA 11.
+    """
     if path := os.environ.get("FTCUDA_NVRTC"):
         return [path]
     paths = []
@@ -74,7 +75,8 @@ def header_paths():
     library = Path(os.fsdecode(nvrtc_path()))
     toolkit, wheels = library.parent.parent, library.parent.parent.parent
     beside = [toolkit / "include", wheels / "cuda_runtime" / "include"]
-    libcxx = [toolkit / "include" / "cccl", wheels / "cuda_cccl" / "include"]  # cooperative_groups.h needs its nv/target
+    libcxx = [toolkit / "include" / "cccl",
+              wheels / "cuda_cccl" / "include"]  # cooperative_groups.h needs its nv/target
     return [
         *(str(path) for path in beside if (path / "cuda_fp16.h").exists()),
         *(str(path) for path in libcxx if (path / "nv" / "target").exists()),
@@ -123,8 +125,8 @@ class Program:
     def pch_status(self):
         """What became of the precompiled header, a `PCHStatusType`, in the last compilation that ended.
 
-        None if none was asked for by the options ``pch`` or ``create_pch``, before the first compilation, and where NVRTC is
-        older than CUDA 12.8.
+        None if none was asked for by the options ``pch`` or ``create_pch``, before the first compilation, and where
+        NVRTC is older than CUDA 12.8.
 
         Thread safety: atomic.
         """
@@ -136,9 +138,9 @@ class Program:
         Parameters
         ----------
         target_type : ObjectCodeFormatType or str, optional
-            ``"ptx"``, ``"cubin"`` or, with the option ``link_time_optimization``, ``"ltoir"``. None is what the driver takes for
-            the calling thread's current device: a cubin, or PTX if the option ``arch`` is ``compute_<CC>`` or the driver takes no
-            cubins, as the simulated driver. The driver is asked once, by offering it one.
+            ``"ptx"``, ``"cubin"`` or, with the option ``link_time_optimization``, ``"ltoir"``. None is what the driver
+            takes for the calling thread's current device: a cubin, or PTX if the option ``arch`` is ``compute_<CC>`` or
+            the driver takes no cubins, as the simulated driver. The driver is asked once, by offering it one.
         name_expressions : sequence of str
             Names of kernels as C++ writes them, templates instantiated: ``"scale<float>"``. They may be given to
             :meth:`ObjectCode.get_kernel`.
@@ -196,7 +198,8 @@ cdef object target_of_driver(arch):
         with nogil:
             taken = nvrtc_compile(probe)
         if not taken:
-            return ObjectCodeFormatType.CUBIN  # NVRTC does not know the device, which compiling the program itself will say
+            # NVRTC does not know the device, which compiling the program itself will say.
+            return ObjectCodeFormatType.CUBIN
         with nogil:
             status = core.Module.offer_cubin(context[0], probe.image, is_taken)
         check(status, "ask the driver whether it takes cubins for", device)
@@ -243,7 +246,8 @@ cdef object header_outcome(int status):
     return {0: PCHStatusType.CREATED, 13: PCHStatusType.NOT_ATTEMPTED}.get(status, PCHStatusType.FAILED)
 
 
-cdef ObjectCode make_object_code(bytes image, bytes signatures, object path, object code_type, str name, dict symbol_mapping):
+cdef ObjectCode make_object_code(bytes image, bytes signatures, object path, object code_type, str name,
+                                 dict symbol_mapping):
     cdef ObjectCode code = ObjectCode.__new__(ObjectCode)
     code._module = core.Module.make(image, signatures).detach()
     code._code = image if path is None else path
@@ -393,7 +397,9 @@ cdef class ObjectCode:
 
     @property
     def code_type(self):
-        """``"ptx"``, ``"cubin"``, ``"fatbin"`` or ``"ltoir"``, a member of `ObjectCodeFormatType`. Thread safety: atomic."""
+        """``"ptx"``, ``"cubin"``, ``"fatbin"`` or ``"ltoir"``, a member of
+        `ObjectCodeFormatType`. Thread safety: atomic.
+        """
         return self._code_type
 
     @property
@@ -414,7 +420,8 @@ cdef class ObjectCode:
         path = self._code if isinstance(self._code, str) else None
         image, signatures = self._module.image(), self._module.signatures()
         return restored, (
-            image, b"" if signatures == image else signatures, path, word(self._code_type), self._name, self._symbol_mapping)
+            image, b"" if signatures == image else signatures, path, word(self._code_type), self._name,
+            self._symbol_mapping)
 
 
 refuse_to_make(ObjectCode)

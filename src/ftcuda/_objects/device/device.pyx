@@ -21,7 +21,8 @@ from ftcuda._objects.support.waiting cimport limit_of
 from ftcuda._objects.device.device_features import DeviceFeatures, DeviceProperties
 
 cdef extern from "Python.h":
-    int PyArg_ParseTupleAndKeywords(PyObject* arguments, PyObject* keywords, const char* format, char** names, ...) except 0
+    int PyArg_ParseTupleAndKeywords(PyObject* arguments, PyObject* keywords, const char* format, char** names,
+                                    ...) except 0
     ctypedef object (*newfunc)(PyTypeObject* type, PyObject* arguments, PyObject* keywords)
     ctypedef struct PyTypeObject:
         newfunc tp_new
@@ -114,11 +115,12 @@ cdef class Device(DeviceHandle):
 
     @property
     def memory_resource(self):
-        """The resource behind :meth:`allocate`: a `CachingMemoryResource` in front of the device's pool, or of plain allocations
-        where there are no pools.
+        """The resource behind :meth:`allocate`: a `CachingMemoryResource` in front of the device's pool.
 
-        Another `MemoryResource` may be set, for the device in all threads: ``DeviceMemoryResource(device)``, say, is the plain
-        pool. The device's own cannot be closed.
+        It is in front of plain allocations where there are no pools.
+
+        Another `MemoryResource` may be set, for the device in all threads: ``DeviceMemoryResource(device)``, say, is
+        the plain pool. The device's own cannot be closed.
 
         Thread safety: atomic.
         """
@@ -168,11 +170,12 @@ cdef class Device(DeviceHandle):
         Parameters
         ----------
         timeout : float, optional
-            Seconds after which to give up, 0.01 at least: the driver cannot be asked whether a device is done, only a thread
-            that waits for it. None waits for ever.
+            Seconds after which to give up, 0.01 at least: the driver cannot be asked whether a device is done, only a
+            thread that waits for it. None waits for ever.
 
-        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
-        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs
+        meanwhile, and what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on,
+        and what it uses is kept.
 
         Raises
         ------

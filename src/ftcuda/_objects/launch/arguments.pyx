@@ -1,14 +1,16 @@
 """Packing of kernel arguments by the kernel's own parameter layout.
 
-Whatever does not fit is refused before anything is launched: the driver reads one slot for each declared parameter and checks
-nothing.
+Whatever does not fit is refused before anything is launched: the driver reads one slot for each
+declared parameter and checks nothing.
 """
 
 from ctypes import Structure, Union
 
 import numpy as np
 
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_CheckBuffer, PyObject_GetBuffer,
+)
 from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
@@ -71,7 +73,9 @@ cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* na
 
 
 cdef list closable(tuple values):
-    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind views and tensor maps."""
+    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind
+    views and tensor maps.
+    """
     cdef char[MAP_BYTES] unread
     found = []
     for index, value in enumerate(values):
@@ -93,7 +97,9 @@ cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* 
     elif slot.kind == ParameterKind.float64 or slot.kind == ParameterKind.unknown and slot.size == 8:
         memcpy(target, &value, 8)
     else:
-        raise TypeError(f"{place(kernel, index)} cannot be a Python float{'; give numpy.float16' if slot.size == 2 else ''}")
+        raise TypeError(
+            f"{place(kernel, index)} cannot be a Python float{'; give numpy.float16' if slot.size == 2 else ''}"
+        )
     return 0
 
 
@@ -111,7 +117,8 @@ cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char
         return store_float(kernel, index, rounded, target)
     if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
         raise TypeError(
-            f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of that size"
+            f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of "
+            "that size"
         )
     signed_value = PyLong_AsLongLongAndOverflow(value, &overflow)
     if overflow == 0:
@@ -178,7 +185,8 @@ cdef bint has(const char* format, const char* either) noexcept:
 
 
 cdef bint hides_foreign_order(object value, Py_buffer* view):
-    """Whether a number in a union of ctypes is of the other byte order: its format says bytes, also within a structure."""
+    """Whether a number in a union of ctypes is of the other byte order: its format says bytes, also within a structure.
+    """
     if view.format == NULL or view.len == 1 or view.format[0] not in b"BT":
         return False
     return isinstance(value, (Structure, Union)) and is_foreign_type(type(value))
@@ -194,8 +202,8 @@ cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_bu
         raise ValueError(f"{place(kernel, index)} cannot be {name} of {view.len} bytes")
     if slot.size == 8 and slot.kind != ParameterKind.float64 and isinstance(value, (np.ndarray, memoryview)):
         raise TypeError(
-            f"{place(kernel, index)} cannot be {name} without dimensions, which may mean its number or its memory; give "
-            "value[()] for the number, or value.reshape(1) for the memory"
+            f"{place(kernel, index)} cannot be {name} without dimensions, which may mean its number or its memory; "
+            "give value[()] for the number, or value.reshape(1) for the memory"
         )
     if has(view.format, b">!") or hides_foreign_order(value, view):
         raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; convert it first")
@@ -205,7 +213,9 @@ cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_bu
 
 
 cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
-    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not stored."""
+    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for
+    an array: not stored.
+    """
     cdef Slot slot = kernel._slots[index]
     cdef Py_buffer view
     try:
@@ -216,7 +226,8 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
         if isinstance(value, bytes):
             if view.len != slot.size:
                 raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
-        elif view.ndim != 0 and not isinstance(value, np.generic):  # scalars without a format are exported as their bytes
+        elif view.ndim != 0 and not isinstance(value,
+                                               np.generic):  # scalars without a format are exported as their bytes
             return 1
         else:
             check_scalar(kernel, index, value, &view)
@@ -228,7 +239,9 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
 
 cdef ViewHandle pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
                                 buffers.Buffer** buffer):
-    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one meanwhile."""
+    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be
+    given another one meanwhile.
+    """
     cdef ViewHandle view
     cdef Slot slot = kernel._slots[index]
     if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
@@ -247,8 +260,8 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
     view = located(view)
     if view._device_type == CPU and not context.device().attribute(PAGEABLE_MEMORY_ACCESS):
         raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the device does "
-            "not reach; copy it to a Buffer and pass that"
+            f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the "
+            "device does not reach; copy it to a Buffer and pass that"
         )
     if view._dtype is not None and is_foreign(view._dtype):
         name = type(value).__name__
@@ -260,13 +273,17 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
 
 cdef ViewHandle pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
                            buffers.Buffer** buffer):
-    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to keep."""
+    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for
+    the launch to keep.
+    """
     cdef ViewHandle view
     cdef Context* context = &stream.on(NULL).context()
     cdef int owner = context.device().ordinal()
     if type(value) is TensorMapDescriptor:
         if owner != (<TensorMapDescriptor>value)._device.device_id:
-            raise ValueError(f"{place(kernel, index)} is of {(<TensorMapDescriptor>value)._device}, and the stream is not")
+            raise ValueError(
+                f"{place(kernel, index)} is of {(<TensorMapDescriptor>value)._device}, and the stream is not"
+            )
         return pack_tensor_map(kernel, index, value, block, buffer)
     view = view_or_none(value, stream)
     if view is None and (handle := handle_of(value)) is not None:
@@ -274,7 +291,8 @@ cdef ViewHandle pack_array(KernelHandle kernel, Py_ssize_t index, object value, 
         return None
     if view is None:
         raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, bytes, "
+            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, "
+            "bytes, "
             "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, "
             "__cuda_array_interface__ or the buffer protocol"
         )
@@ -288,7 +306,8 @@ cdef bint is_array(object value):
     return PyObject_CheckBuffer(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
-cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument* argument) except -1:
+cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block,
+                    BoundArgument* argument) except -1:
     """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
     cdef ViewHandle view
     if not pack(kernel, index, value, block, &argument.buffer):
@@ -311,8 +330,10 @@ cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* b
         return 0
     else:
         raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__} in a bound launch; give a Buffer, a StridedMemoryView (of "
-            "another library's array: made for the stream of the launches), int, float, bool, complex, bytes, a numpy scalar, "
+            f"{place(kernel, index)} cannot be {type(value).__name__} in a bound launch; give a Buffer, a "
+            "StridedMemoryView (of "
+            "another library's array: made for the stream of the launches), int, float, bool, complex, bytes, a "
+            "numpy scalar, "
             "a ctypes value, or a handle of cuda-bindings"
         )
     argument.foreign = argument.buffer == NULL or argument.buffer.holder() != NULL

@@ -21,15 +21,15 @@ from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 cdef class BoundLaunch:
     """A kernel with its configuration and arguments, checked and packed once. Made by :meth:`Kernel.bind`.
 
-    Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments. In a
-    hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that write only who uses the
-    buffers.
+    Any number of threads may launch it, each in a stream of its own or all in one, while others change its
+    arguments. In a hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that
+    write only who uses the buffers.
 
-    A tensor map is bound as it is: each launch reads it as it is then (see :meth:`TensorMapDescriptor.replace_address`). To bind
-    what it is now, bind ``bytes(map)`` and keep the tensor.
+    A tensor map is bound as it is: each launch reads it as it is then (see
+    :meth:`TensorMapDescriptor.replace_address`). To bind what it is now, bind ``bytes(map)`` and keep the tensor.
 
-    What is bound is kept where the garbage collector does not see it: an object that has a bound launch, and is bound in it,
-    lives until the argument is replaced.
+    What is bound is kept where the garbage collector does not see it: an object that has a bound launch, and is bound
+    in it, lives until the argument is replaced.
 
     Attributes
     ----------
@@ -54,10 +54,10 @@ cdef class BoundLaunch:
         ----------
         stream : Stream or object with ``__cuda_stream__``
 
-        Thread safety: atomic. What another thread sets meanwhile is wholly in this launch or wholly out of it; a buffer that
-        another thread closes is freed after this launch, or the launch raises `ClosedError`. Of launches that several threads
-        submit to one stream at once, one with older arguments may come after one with newer ones; a section keeps them apart.
-        Stream order: a submission.
+        Thread safety: atomic. What another thread sets meanwhile is wholly in this launch or wholly out of it; a buffer
+        that another thread closes is freed after this launch, or the launch raises `ClosedError`. Of launches that
+        several threads submit to one stream at once, one with older arguments may come after one with newer ones; a
+        section keeps them apart. Stream order: a submission.
         """
         launch_in(self, <Stream>stream if type(stream) is Stream else as_stream(stream))
 
@@ -90,7 +90,8 @@ cdef class BoundLaunch:
         try:
             bind_one(self.kernel, index, value, block, argument)
             with nogil:
-                self._bound.set(index, block + self.kernel._slots[index].offset, self.kernel._slots[index].size, argument)
+                self._bound.set(index, block + self.kernel._slots[index].offset, self.kernel._slots[index].size,
+                                argument)
         finally:
             PyMem_Free(block)
         argument.value = Ref[ForeignReference]()

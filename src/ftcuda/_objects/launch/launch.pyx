@@ -64,8 +64,8 @@ cdef enum:
     SMALL_COUNT = 32
 
 
-# The same functions for references that the caller of `launch` holds: of a PyObject* Cython counts none, and a count of an
-# object that many threads use at once costs more than the rest of a launch.
+# The same functions for references that the caller of `launch` holds: of a PyObject* Cython counts none, and a count of
+# an object that many threads use at once costs more than the rest of a launch.
 ctypedef int (*LaunchBorrowed)(PyObject* stream, PyObject* config, PyObject* kernel, PyObject* const* arguments,
                                Py_ssize_t count) except -1
 ctypedef int (*PackBorrowed)(
@@ -73,7 +73,9 @@ ctypedef int (*PackBorrowed)(
 
 
 def launch(stream, config, kernel, *kernel_args):
-    """Until the end of this file: puts the arguments in order, and complains of those that are no arguments of `launch`."""
+    """Until the end of this file: puts the arguments in order, and complains of those that are
+    no arguments of `launch`.
+    """
     return (stream, config, kernel, *kernel_args)
 
 
@@ -84,7 +86,8 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     cdef tuple ordered
     cdef Py_ssize_t index
     if names != NULL or count < 3:
-        named = {} if names == NULL else {name: <object>arguments[count + index] for index, name in enumerate(<tuple>names)}
+        named = {} if names == NULL else {name: <object>arguments[count + index] for index,
+                                          name in enumerate(<tuple>names)}
         ordered = in_order(*[<object>arguments[index] for index in range(count)], **named)
         return call_launch(self, PySequence_Fast_ITEMS(ordered), len(ordered), NULL)
     if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig):
@@ -94,7 +97,8 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
         (<LaunchBorrowed>launch_in)(arguments[0], arguments[1], arguments[2], arguments + 3, count - 3)
     else:
-        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments + 3,
+        launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments
+                  + 3,
                   count - 3)
     return None
 

@@ -69,7 +69,9 @@ cdef class LaunchConfig:
         if cluster is not None:
             for of_grid, of_cluster in zip(self.grid, self.cluster):
                 if of_grid * of_cluster >= 2**31:
-                    raise ValueError(f"grid times cluster must be below 2**31 in each dimension, not {of_grid * of_cluster}")
+                    raise ValueError(
+                        f"grid times cluster must be below 2**31 in each dimension, not {of_grid * of_cluster}"
+                    )
             cluster_dimensions = as_dimensions(self.cluster)
             in_cluster = &cluster_dimensions
         self._shape = new core.LaunchShape(
@@ -80,7 +82,8 @@ cdef class LaunchConfig:
         del self._shape
 
     def _identity(self):
-        return (self.grid, self.cluster, self.block, self.shmem_size, self.is_cooperative, self.programmatic_stream_serialization)
+        return (self.grid, self.cluster, self.block, self.shmem_size, self.is_cooperative,
+                self.programmatic_stream_serialization)
 
     def __eq__(self, other):
         if not isinstance(other, LaunchConfig):

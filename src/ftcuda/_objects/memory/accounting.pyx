@@ -189,7 +189,9 @@ cdef class StatisticsMemoryResource(AccountingMemoryResource):
 
 
 cdef class LimitingMemoryResource(AccountingMemoryResource):
-    """Refuses allocations that would bring the bytes allocated through it above a limit. The limit is exact under threads.
+    """Refuses allocations that would bring the bytes allocated through it above a limit.
+
+    The limit is exact under threads.
 
     Parameters
     ----------
@@ -220,7 +222,8 @@ cdef class TrackingMemoryResource(WrappedMemoryResource):
         Write what was not closed to the standard error stream when the interpreter ends.
     """
 
-    cdef dict _live              # constant; by a record's id. Its own steps are atomic, which is all that is asked of it
+    # Constant; by a record's id. Its own steps are atomic, which is all that is asked of it.
+    cdef dict _live
     cdef bint _capture_stacks    # constant
 
     def __init__(self, upstream, *, capture_stacks=True, report_at_exit=False):
@@ -245,7 +248,8 @@ cdef class TrackingMemoryResource(WrappedMemoryResource):
 
     @property
     def live_allocations(self):
-        """The buffers that are neither closed nor collected, oldest first, as `LiveAllocation`. Thread safety: shared."""
+        """The buffers that are neither closed nor collected, oldest first, as `LiveAllocation`. Thread safety: shared.
+        """
         found = []
         for key, (reference, size, stack) in list(self._live.items()):
             buffer = reference()

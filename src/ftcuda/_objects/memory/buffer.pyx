@@ -56,8 +56,8 @@ cdef size_t checked_size(object value, str name) except? <size_t>-1:
 cdef class Buffer(BufferHandle):
     """A range of device, pinned host or managed memory. Made by a memory resource or :meth:`Device.allocate`.
 
-    Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, which is freed after
-    the last such view has gone. A context manager that closes at the end.
+    Host-accessible buffers offer the buffer protocol: ``np.frombuffer(buffer, dtype)`` shares their memory, which is
+    freed after the last such view has gone. A context manager that closes at the end.
     """
 
     _made = "buffers are made by a memory resource, Device.allocate() or Buffer.from_handle()"
@@ -79,15 +79,16 @@ cdef class Buffer(BufferHandle):
         size : int
             Bytes.
         mr : MemoryResource, optional
-            A resource written in Python, which allocated the memory: its ``deallocate(ptr, size, stream=...)`` is called once,
-            when the buffer is closed or collected. If work that was submitted with the buffer is not done by then, it is
-            called when it is, by a later call of ftcuda in any thread; but at once, with a stream that was made to wait for
-            that work, if ``mr.is_stream_ordered`` is true.
+            A resource written in Python, which allocated the memory: its ``deallocate(ptr, size, stream=...)`` is
+            called once, when the buffer is closed or collected. If work that was submitted with the buffer is not done
+            by then, it is called when it is, by a later call of ftcuda in any thread; but at once, with a stream that
+            was made to wait for that work, if ``mr.is_stream_ordered`` is true.
         owner : object, optional
-            Kept alive until the buffer is closed or collected and the work submitted with it is done; closing waits for that.
+            Kept alive until the buffer is closed or collected and the work submitted with it is
+            done; closing waits for that.
         stream : Stream, optional
-            What `deallocate` is given unless :meth:`close` named a stream, or that one is closed; None is the legacy default
-            stream.
+            What `deallocate` is given unless :meth:`close` named a stream, or that one is closed; None
+            is the legacy default stream.
 
         Returns
         -------
@@ -186,15 +187,16 @@ cdef class Buffer(BufferHandle):
     def close(self, stream=None):
         """Frees the memory after all work that was submitted with it, in whatever streams. Idempotent.
 
-        Views that were exported before, numpy arrays for instance, may still be used: the memory is freed after the last of them.
+        Views that were exported before, numpy arrays for instance, may still be used: the memory is freed
+        after the last of them.
 
         Parameters
         ----------
         stream : Stream, optional
             The free is in this stream's order; None takes the stream of the allocation.
 
-        Thread safety: atomic. Calls in progress complete first. Blocks, detached, only for memory that has an owner: until the
-        work submitted with it is done.
+        Thread safety: atomic. Calls in progress complete first. Blocks, detached, only for memory that has an owner:
+        until the work submitted with it is done.
         """
         cdef streams.Stream* core_stream = NULL
         cdef core.Handout handout
@@ -233,8 +235,8 @@ cdef class Buffer(BufferHandle):
         object
             `dst`.
 
-        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; to pageable memory of the host it goes
-        through pinned memory that ftcuda keeps, and the call returns when the bytes are there.
+        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; to pageable memory of the host it
+        goes through pinned memory that ftcuda keeps, and the call returns when the bytes are there.
         """
         if dst is None:
             if self._memory_resource is None:
@@ -256,8 +258,8 @@ cdef class Buffer(BufferHandle):
             Contiguous.
         stream : Stream
 
-        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; pageable memory of the host is read before
-        the call returns, and goes through pinned memory that ftcuda keeps.
+        Thread safety: atomic. Stream order: a submission. The copy is asynchronous; pageable memory of the host is read
+        before the call returns, and goes through pinned memory that ftcuda keeps.
         """
         if isinstance(src, Buffer):
             copy(self, src, stream)
@@ -346,7 +348,9 @@ cdef class Buffer(BufferHandle):
         release_holder(&self._buffer.context(), handout.holder, handout.event, False)
 
     def __array__(self, dtype=None, copy=None):
-        """The bytes as a numpy array. numpy asks where the buffer protocol refuses, and is told why. Thread safety: atomic."""
+        """The bytes as a numpy array. numpy asks where the buffer protocol refuses, and is told
+        why. Thread safety: atomic.
+        """
         return np.array(memoryview(self), dtype, copy=copy)
 
     def __eq__(self, other):
@@ -367,7 +371,8 @@ refuse_to_make(Buffer)
 
 
 cdef int device_of_resource(object resource) except -2:
-    """What a resource says of its device; -1, which is the host or the calling thread's device, where it says nothing."""
+    """What a resource says of its device; -1, which is the host or the calling thread's device, where it says nothing.
+    """
     try:
         return resource.device_id
     except (AttributeError, NotImplementedError):
@@ -404,8 +409,10 @@ cdef int copy(Buffer destination, Buffer source, object stream) except -1:
 
 
 cdef int keep_foreign(streams.Stream* stream, Buffer buffer) except -1:
-    """Keeps a buffer of somebody else's memory until the work just submitted with it is done. The collector would end its owner
-    and its resource before the buffer could say that it is still in use."""
+    """Keeps a buffer of somebody else's memory until the work just submitted with it is done.
+
+    The collector would end its owner and its resource before the buffer could say that it is still in use.
+    """
     if buffer._buffer.holder() != NULL:
         defer_release(stream, buffer)
     return 0

@@ -16,8 +16,8 @@ cdef class Deallocation(PendingDeallocation):
     cdef size_t _address
     cdef size_t _size
     cdef Stream _stream
-    # The stream of the first close(stream), with a reference of its own; null until then. Set by who is inside the buffer, and
-    # read when nobody is any more.
+    # The stream of the first close(stream), with a reference of its own; null until then. Set by who is inside the
+    # buffer, and read when nobody is any more.
     cdef atomic[Borrowed] _named
 
     @staticmethod

@@ -27,7 +27,8 @@ cdef object allocate_on(DeviceHandle device, object size, object stream):
     cdef MemoryResource resource = default_resource(device)
     if type(resource) is CachingMemoryResource:
         return allocate(resource, size, stream, resource)
-    return checked_buffer(resource, resource.allocate(size, stream=stream), size)  # which a subclass may have written anew
+    return checked_buffer(resource, resource.allocate(size, stream=stream),
+                          size)  # which a subclass may have written anew
 
 
 cdef MemoryResource default_resource(DeviceHandle device):

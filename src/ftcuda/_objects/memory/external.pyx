@@ -3,8 +3,8 @@
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
 
-# In Cython, although it needs nothing of C: between two steps of Python code a signal's handler may raise KeyboardInterrupt, and
-# what was just allocated would be lost.
+# In Cython, although it needs nothing of C: between two steps of Python code a signal's handler may raise
+# KeyboardInterrupt, and what was just allocated would be lost.
 
 
 def address_of(allocated):
@@ -44,7 +44,8 @@ class ExternalMemoryResource(MemoryResource):
                 raise TypeError(f"{name} must be callable, not {type(function).__name__}")
         self._allocate = allocate
         self._deallocate = deallocate
-        self._held = {}  # in a list of its own each, by address; its own steps are atomic, which is all that is asked of it
+        # In a list of its own each, by address; its own steps are atomic, which is all that is asked of it.
+        self._held = {}
         self._device_id = device_id
         self._device = bool(is_device_accessible)
         self._host = bool(is_host_accessible)

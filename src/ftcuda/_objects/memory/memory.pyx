@@ -42,8 +42,8 @@ cdef class MemoryResource:
 
     A resource may be written in Python: a subclass with ``allocate(size, *, stream=None)``, which returns
     ``Buffer.from_handle(address, size, mr=self)``, ``deallocate(ptr, size, *, stream)``, and ``device_id``,
-    ``is_device_accessible`` and ``is_host_accessible`` as properties or attributes. Both methods are called from any thread. See
-    docs/guide/allocators.md.
+    ``is_device_accessible`` and ``is_host_accessible`` as properties or attributes. Both methods are called
+    from any thread. See docs/guide/allocators.md.
     """
 
     def __init__(self):
@@ -97,8 +97,8 @@ cdef class MemoryResource:
     def close(self):
         """Refuses further allocations. Idempotent.
 
-        A pool of its own is destroyed by the first `Device.sync` after its last buffer is gone. Closing a device's own resource,
-        which all threads allocate from, does nothing.
+        A pool of its own is destroyed by the first `Device.sync` after its last buffer is gone. Closing a device's own
+        resource, which all threads allocate from, does nothing.
 
         Thread safety: atomic.
         """
@@ -199,7 +199,8 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
             raise out_of_memory(resource, wanted, status)
     if not status.ok():
         involved = () if stream is None else (("the stream", allocating_stream),)
-        raise_status(status, "allocate", f"{wanted} bytes from {resource}", (*involved, ("the memory resource", resource)))
+        raise_status(status, "allocate", f"{wanted} bytes from {resource}",
+                     (*involved, ("the memory resource", resource)))
     cdef Buffer buffer = Buffer.made_of(made.detach(), reported)
     if on_allocate:
         announce(on_allocate, buffer.handle, wanted, reported, stream)
@@ -212,10 +213,12 @@ cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused
     cdef Status status
     with nogil:
         status = context.memory_info(free, total)
-    room = f"{free} of {total} bytes of the device are free" if status.ok() else "the device does not say how much is free"
+    room = "the device does not say how much is free"
+    if status.ok():
+        room = f"{free} of {total} bytes of the device are free"
     return OutOfMemoryError(
-        f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage and giving "
-        f"unused memory back; {room}",
+        f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage "
+        f"and giving unused memory back; {room}",
         refused.code(), "CUDA_ERROR_OUT_OF_MEMORY", describe(refused.entry()).symbol.decode(),
     )
 
@@ -246,7 +249,8 @@ cdef int make(MemoryResource resource, DeviceHandle device, MemoryKind kind, siz
         else:
             status = core.MemoryResource.make_pool(context[0], kind, limit, made)
             if status.code() == 2 and context.synchronize().ok():
-                status = core.MemoryResource.make_pool(context[0], kind, limit, made)  # closed pools go at a synchronisation
+                status = core.MemoryResource.make_pool(context[0], kind, limit,
+                                                       made)  # closed pools go at a synchronisation
     check(status, "make a memory pool on", device)
     resource._resource = made.detach()
     return 0
@@ -270,7 +274,8 @@ cdef class DeviceMemoryResource(MemoryResource):
     Raises
     ------
     NotSupportedError
-        Where the device has no pools (Windows TCC, drivers before 11.2): :class:`SynchronousMemoryResource` works there.
+        Where the device has no pools (Windows TCC, drivers before 11.2):
+        :class:`SynchronousMemoryResource` works there.
     """
 
     def __init__(self, device_id=None, options=None):
@@ -301,7 +306,9 @@ cdef class SynchronousMemoryResource(MemoryResource):
 
 
 cdef class PinnedMemoryResource(MemoryResource):
-    """Pinned host memory, from a stream-ordered pool where the device offers host pools, else as `LegacyPinnedMemoryResource`.
+    """Pinned host memory, from a stream-ordered pool where the device offers host pools.
+
+    Elsewhere it is as from a `LegacyPinnedMemoryResource`.
 
     Parameters
     ----------
@@ -328,7 +335,9 @@ CacheStatistics = namedtuple(
     "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses"),
     module=__name__,
 )
-CacheStatistics.__doc__ = "Bytes and number of what is in use and of what is in store; allocations from the store and not."
+CacheStatistics.__doc__ = (
+    "Bytes and number of what is in use and of what is in store; allocations from the store and not."
+)
 
 
 cdef MemoryResource uncached(DeviceHandle device):
@@ -339,19 +348,21 @@ cdef MemoryResource uncached(DeviceHandle device):
 cdef class CachingMemoryResource(MemoryResource):
     """A cache in front of another resource: what was freed is given out again without the driver.
 
-    Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other stream;
-    pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by an eighth at
-    most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of default streams and
-    of streams that others made come from `upstream` each time. In front of `SynchronousMemoryResource` frees no longer wait
-    for the device.
+    Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other
+    stream; pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by
+    an eighth at most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of
+    default streams and of streams that others made come from `upstream` each time. In front of
+    `SynchronousMemoryResource` frees no longer wait for the device.
 
     Parameters
     ----------
     upstream : MemoryResource, optional
-        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain allocations where there is none.
+        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain
+        allocations where there is none.
     max_cached_size : int, optional
-        Bytes in store for each stream, at most. With or without it, what is in use and in store stays below the most that was in
-        use, a sixteenth and 2 MiB; what is more goes back, in its stream's order. :meth:`trim` forgets the most.
+        Bytes in store for each stream, at most. With or without it, what is in use and in store stays
+        below the most that was in use, a sixteenth and 2 MiB; what is more goes back, in its stream's
+        order. :meth:`trim` forgets the most.
 
     Attributes
     ----------
@@ -368,7 +379,9 @@ cdef class CachingMemoryResource(MemoryResource):
         if upstream is None:
             upstream = uncached(as_device(None))
         if upstream._resource == NULL:
-            raise TypeError(f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache")
+            raise TypeError(
+                f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache"
+            )
         cdef core.MemoryResource* source = upstream._resource
         if source.is_cached():
             raise ValueError(f"{upstream} is a cache already")
@@ -380,10 +393,10 @@ cdef class CachingMemoryResource(MemoryResource):
 
     @property
     def statistics(self):
-        """What was allocated and not freed, what is in store, and how many allocations came from the store and how many did not.
+        """What was allocated and not freed, what is in store, how many allocations came from there and how many not.
 
-        Bytes are those of the sizes rounded up. Each number is exact; beside allocations in other threads they may be of moments
-        that are a little apart.
+        Bytes are those of the sizes rounded up. Each number is exact; beside allocations in other threads they may be
+        of moments that are a little apart.
 
         Returns
         -------
@@ -412,7 +425,9 @@ cdef class ManagedMemoryResource(MemoryResource):
         options = checked(options, ManagedMemoryResourceOptions)
         device = as_device(options.preferred_location)
         if not device.features.managed_memory:
-            raise NotSupportedError(f"cannot make managed memory on {device}: {device.features.why('managed_memory')} is 0")
+            raise NotSupportedError(
+                f"cannot make managed memory on {device}: {device.features.why('managed_memory')} is 0"
+            )
         if device.features.managed_pools:
             make(self, device, MemoryKind.managed, 0, False)
         else:
@@ -430,12 +445,15 @@ POOL_ATTRIBUTES = {
     "used_mem_current": 7,
     "used_mem_high": 8,
 }
-SETTABLE = frozenset({"reuse_follow_event_dependencies", "reuse_allow_opportunistic", "reuse_allow_internal_dependencies",
+SETTABLE = frozenset({"reuse_follow_event_dependencies", "reuse_allow_opportunistic",
+                      "reuse_allow_internal_dependencies",
                       "release_threshold"})
 
 
 class MemoryPoolAttributes:
-    """Attributes of a pool by cuda.core's names; reading one asks the driver. They keep the pool, also when it is closed.
+    """Attributes of a pool by cuda.core's names; reading one asks the driver.
+
+    They keep the pool, also when it is closed.
 
     The reuse attributes and ``release_threshold`` (bytes) may be set; the ``_current`` and ``_high`` ones are bytes.
     """

@@ -72,8 +72,8 @@ cdef class Event:
     def is_done(self):
         """Whether all work before the latest record is done; True for an event never recorded.
 
-        Asks the driver until it is, and does not wait. After :attr:`handle` was read, by which others may record, it asks every
-        time. Thread safety: atomic.
+        Asks the driver until it is, and does not wait. After :attr:`handle` was read, by which others may record, it
+        asks every time. Thread safety: atomic.
         """
         if self._event.is_known_done():
             return True
@@ -94,8 +94,9 @@ cdef class Event:
         timeout : float, optional
             Seconds after which to give up; None waits for ever.
 
-        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
-        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs
+        meanwhile, and what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on,
+        and what it uses is kept.
 
         Raises
         ------
@@ -133,11 +134,16 @@ cdef class Event:
         with nogil:
             status = core.Event.elapsed(start._event[0], end._event[0], milliseconds)
         if status.code() == 600:
-            raise RuntimeError(f"cannot time from {start} to {end}: not both are reached; synchronise the later one first")
+            raise RuntimeError(
+                f"cannot time from {start} to {end}: not both are reached; synchronise the later one first"
+            )
         if status.code() == 400:
-            raise RuntimeError(f"cannot time from {start} to {end}: not both are recorded; record them in a stream first")
+            raise RuntimeError(
+                f"cannot time from {start} to {end}: not both are recorded; record them in a stream first"
+            )
         if not status.ok():
-            raise_status(status, "time", f"from {start} to {end}", (("the earlier event", start), ("the later event", end)))
+            raise_status(status, "time", f"from {start} to {end}",
+                         (("the earlier event", start), ("the later event", end)))
         return milliseconds
 
     def __eq__(self, other):

@@ -81,8 +81,8 @@ cdef class Stream:
         Parameters
         ----------
         handle : int or CUstream
-            Of a ``CUstream`` or ``cudaStream_t``. 0 and 1 are the legacy default stream, 2 is the per-thread one, of whatever
-            device they are used with.
+            Of a ``CUstream`` or ``cudaStream_t``. 0 and 1 are the legacy default stream, 2 is the per-thread one, of
+            whatever device they are used with.
 
         Thread safety: atomic.
         """
@@ -171,8 +171,9 @@ cdef class Stream:
         timeout : float, optional
             Seconds after which to give up; None waits for ever.
 
-        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs meanwhile, and
-        what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on, and what it uses is kept.
+        Thread safety: atomic. Blocks detached from the interpreter. In the main thread a signal's handler runs
+        meanwhile, and what it raises, `KeyboardInterrupt` say, ends the wait. However the wait ends, the work goes on,
+        and what it uses is kept.
 
         Raises
         ------
@@ -246,22 +247,23 @@ cdef class Stream:
             with nogil:
                 status = stream.wait(other[0])
         if not status.ok():
-            raise_status(status, "wait", f"in {self} for {awaited}", (("the waiting stream", self), (noun_of(awaited), awaited)))
+            raise_status(status, "wait", f"in {self} for {awaited}",
+                         (("the waiting stream", self), (noun_of(awaited), awaited)))
 
     def exclusive(self):
         """Returns a context manager that keeps other threads' submissions to this stream out.
 
-        Between enter and exit the calling thread's launches, copies, records and waits are contiguous in the stream; other
-        threads that submit wait. Asking and synchronising are not submissions and never wait. Reentrant. Frees may
-        still fall in between: they are ordered by the stream, not by the section.
+        Between enter and exit the calling thread's launches, copies, records and waits are contiguous in the stream;
+        other threads that submit wait. Asking and synchronising are not submissions and never wait. Reentrant. Frees
+        may still fall in between: they are ordered by the stream, not by the section.
 
-        A section that an asyncio task began is that task's: if the task awaits inside, submissions of other tasks of its thread
-        raise RuntimeError, since waiting would keep the task from ending it. So do not await inside. One that was begun outside
-        of any task is all the thread's.
+        A section that an asyncio task began is that task's: if the task awaits inside, submissions of other tasks of
+        its thread raise RuntimeError, since waiting would keep the task from ending it. So do not await inside. One
+        that was begun outside of any task is all the thread's.
 
-        Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a generator
-        that is collected. If the thread that entered it ends before, or the context manager is lost, the next one who
-        submits or enters gets `SectionAbandonedError`, once; then the stream works again.
+        Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a
+        generator that is collected. If the thread that entered it ends before, or the context manager is lost, the next
+        one who submits or enters gets `SectionAbandonedError`, once; then the stream works again.
 
         Thread safety: atomic.
 
@@ -277,7 +279,8 @@ cdef class Stream:
     def close(self):
         """Closes the stream; calls in progress complete, and submitted work runs on. Idempotent.
 
-        Buffers that the stream was used with keep the handle until they are freed. Closing a default stream does nothing.
+        Buffers that the stream was used with keep the handle until they are freed. Closing
+        a default stream does nothing.
 
         Thread safety: atomic.
         """
@@ -318,8 +321,8 @@ cdef Stream wrap(size_t handle, object owner):
     if not status.ok():
         raise_status(status, "wrap", f"the stream handle {handle:#x}")
     if owner is not None:
-        # Until the last buffer that was used in the stream has gone, and where the collector does not see it: it would end the
-        # owner, and the stream with it, while a free has still to be put in its order.
+        # Until the last buffer that was used in the stream has gone, and where the collector does not see it: it would
+        # end the owner, and the stream with it, while a free has still to be put in its order.
         Py_INCREF(owner)  # the core's; release_done() takes it over
         made.get().keep_owner(<void*>owner)
     return Stream.adopt(made.detach())
@@ -334,7 +337,9 @@ cdef Stream as_stream(object stream):
         raise TypeError(f"stream must be a Stream or have __cuda_stream__, not {type(stream).__name__}")
     version_and_handle = protocol() if callable(protocol) else protocol
     if not isinstance(version_and_handle, tuple) or len(version_and_handle) != 2:
-        raise TypeError(f"{type(stream).__name__}.__cuda_stream__ must return (version, handle), not {version_and_handle!r}")
+        raise TypeError(
+            f"{type(stream).__name__}.__cuda_stream__ must return (version, handle), not {version_and_handle!r}"
+        )
     version, handle = version_and_handle
     if version != 0:
         raise ValueError(f"{type(stream).__name__}.__cuda_stream__ is of version {version}; only 0 is known")
@@ -376,8 +381,8 @@ cdef class ExclusiveSection:
         release_done()  # the task
         if not ended:
             raise RuntimeError(
-                f"cannot end the exclusive section of {self._stream}: it was not begun, or has ended; a section whose thread has "
-                "ended is over when the next one was told so"
+                f"cannot end the exclusive section of {self._stream}: it was not begun, or has ended; a section "
+                "whose thread has ended is over when the next one was told so"
             )
         return False
 

@@ -1,4 +1,5 @@
-"""Objects that live until the work submitted with them is done, and the calls of foreign code that no caller waits for."""
+"""Objects that live until the work submitted with them is done, and the calls of foreign code that no caller waits for.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_DECREF, Py_INCREF
@@ -15,7 +16,8 @@ cdef extern from "Python.h":
 
 cdef class PendingDeallocation:
     cdef int deallocate(self, Context* context, CUevent event) except -1:
-        """Gives the memory back, after `event`, which is taken over, where work may still use it; null where none does."""
+        """Gives the memory back, after `event`, which is taken over, where work may still use it; null where none does.
+        """
         raise NotImplementedError()
 
 
@@ -65,8 +67,10 @@ cdef int release_done() except -1:
 
 
 cdef int release_holder(Context* context, void* holder, CUevent event, bint waits) except -1:
-    """Lets go of the `holder` that a buffer handed out, which is taken over, as is `event`: at once if that is reached, or if
-    this call `waits` for it, else in a later call of any thread."""
+    """Lets go of the `holder` that a buffer handed out, which is taken over, as is `event`.
+
+    At once if that is reached, or if this call `waits` for it, else in a later call of any thread.
+    """
     cdef bint over = event == NULL
     if holder == NULL:
         return 0

@@ -31,8 +31,8 @@ cdef class DeviceHandle:
         return context
 
 
-# One object for each device that there may be, which lives as long as the process. Filled when ftcuda is imported, by the module
-# of `Device`; constant afterwards.
+# One object for each device that there may be, which lives as long as the process. Filled when ftcuda is imported, by
+# the module of `Device`; constant afterwards.
 cdef PyObject* objects[DEVICE_LIMIT]
 
 
@@ -44,7 +44,9 @@ cdef int put_object(int ordinal, DeviceHandle device) except -1:
 
 
 cdef int known(object device_id) except -1:
-    """The ordinal of a device that there is. For None that of the calling thread's current context, or 0 if it has none."""
+    """The ordinal of a device that there is. For None that of the calling thread's current context, or 0
+    if it has none.
+    """
     cdef int ordinal = 0
     cdef Status status
     cdef core.Device* found = NULL

@@ -41,9 +41,9 @@ cdef int require_driver() except -1:
 
 def _begin_exit():
     """Runs at exit, in the thread that ends the process."""
-    # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter, which then
-    # crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now on, and soon none
-    # of them is on its way there.
+    # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter,
+    # which then crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now
+    # on, and soon none of them is on its way there.
     slowly = sys.version_info < (3, 14)
     is_first = begin_exit(slowly)  # threads that load the driver at once all register this
     if is_first and slowly and len(sys._current_frames()) > 1:

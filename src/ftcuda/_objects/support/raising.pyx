@@ -53,7 +53,9 @@ cdef str version_text(int version):
 
 
 cdef str what_is_closed(str attempt, object subject, tuple involved):
-    """Names the closed one of the objects in a call: it stays closed, and is found though the core only said that one was."""
+    """Names the closed one of the objects in a call: it stays closed, and is found though the core only
+    said that one was.
+    """
     for name, thing in (*involved, (noun_of(subject), subject)):
         if getattr(thing, "is_closed", False):
             text = repr(thing)
@@ -87,12 +89,13 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
         raise TimeoutError(f"{attempt}: it was not done in time; the work goes on, and what it uses is kept")
     if reason == Reason.abandoned:
         raise SectionAbandonedError(
-            f"{attempt}: the thread in the stream's exclusive section ended, or lost the section, before its end; the section is "
-            "over now, and the stream works again"
+            f"{attempt}: the thread in the stream's exclusive section ended, or lost the section, before its end; "
+            "the section is over now, and the stream works again"
         )
     if reason == Reason.other_task:
         raise RuntimeError(
-            f"{attempt}: another asyncio task of this thread is in the stream's exclusive section; it awaits there, or has ended "
+            f"{attempt}: another asyncio task of this thread is in the stream's exclusive section; it awaits "
+            "there, or has ended "
             "without leaving it. Do not await between the section's enter and exit"
         )
     if reason == Reason.forked:
@@ -116,7 +119,8 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     name = decode(error_name(code))
     if reason == Reason.poisoned:
         raise ContextPoisonedError(
-            f"{attempt}: the device's context ended with {name} ({decode(error_text(code))}), first reported by {entry}; "
+            f"{attempt}: the device's context ended with {name} ({decode(error_text(code))}), first reported by "
+            f"{entry}; "
             "restart the process",
             code, name, entry,
         )
@@ -131,7 +135,9 @@ STICKY = frozenset({214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
 cdef int deliver_mail() except -1:
-    """What waits for a caller: objects whose work is done go, and failures of destructors since the last time become warnings."""
+    """What waits for a caller: objects whose work is done go, and failures of destructors since the
+    last time become warnings.
+    """
     cdef Notice notice
     cdef size_t dropped
     release_done()

@@ -48,7 +48,8 @@ cdef extern from "_core/code/kernel.hpp" namespace "ftcuda::core" nogil:
         Status get_attribute(Context& context, int attribute, int& value)
         Status set_attribute(Context& context, int attribute, int value)
         Status max_active_blocks(Context& context, int block_size, size_t shared_bytes, int& blocks)
-        Status max_potential_block_size(Context& context, size_t shared_bytes, int block_limit, int& min_grid, int& block)
+        Status max_potential_block_size(Context& context, size_t shared_bytes, int block_limit, int& min_grid,
+                                        int& block)
         Status available_dynamic_shared(Context& context, int blocks, int block_size, size_t& bytes)
         Status max_potential_cluster_size(Context& context, const CUlaunchConfig& config, int& size)
         Status max_active_clusters(Context& context, const CUlaunchConfig& config, int& clusters)

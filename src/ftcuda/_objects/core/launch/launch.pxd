@@ -13,8 +13,8 @@ cdef extern from "_core/launch/launch.hpp" namespace "ftcuda::core" nogil:
         unsigned z
 
     cppclass LaunchShape:
-        LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes, bool cooperative,
-                    bool programmatic_serialization)
+        LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cluster, unsigned shared_bytes,
+                    bool cooperative, bool programmatic_serialization)
         const CUlaunchConfig& config()
 
     Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer** buffers,

@@ -48,7 +48,8 @@ cdef extern from "_core/launch/tensor_map.hpp" namespace "ftcuda::core" nogil:
 
     cppclass TensorMap:
         @staticmethod
-        Status tiled(Context& context, const Tensor& tensor, const Steps& box, MappedMemory memory, Ref[TensorMap]& map) except +
+        Status tiled(Context& context, const Tensor& tensor, const Steps& box, MappedMemory memory,
+                     Ref[TensorMap]& map) except +
         @staticmethod
         Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
                       Ref[TensorMap]& map) except +
