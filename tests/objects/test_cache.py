@@ -3,7 +3,6 @@
 import contextlib
 import ctypes
 import gc
-import threading
 
 import numpy as np
 import pytest
@@ -320,39 +319,6 @@ def test_out_of_memory_empties_the_cache(device, stream):
     finally:
         simulation.limit_memory(0)
     with_cache.close()
-
-
-@simulated_only
-def test_caches_of_busy_threads_do_not_cost_others_their_memory(device):
-    """Three threads use 3 of 12 MiB at most, and their caches hold the rest: there is room for 8 MiB at any time.
-
-    Sabotage: an allocation that is tried again once, however full the caches are by then.
-    """
-    from ftcuda.testing import simulation
-
-    caches, plain = CachingMemoryResource(), SynchronousMemoryResource(device)
-    ended = threading.Event()
-
-    def work(index):
-        if index == 0:
-            try:
-                for _ in range(500):
-                    plain.allocate(8 << 20).close()
-            finally:
-                ended.set()
-            return
-        with contextlib.closing(device.create_stream()) as stream:
-            size = 0
-            while not ended.is_set():
-                size = size % 16 + 1
-                caches.allocate(size << 16, stream=stream).close()
-
-    simulation.limit_memory(12 << 20)
-    try:
-        together(4, work)
-    finally:
-        simulation.limit_memory(0)
-    caches.close()
 
 
 def test_a_closed_cache_keeps_nothing(device, stream):

@@ -1,3 +1,5 @@
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
@@ -130,6 +132,28 @@ def test_out_of_memory_collects_and_tries_again(device, stream):
         assert isinstance(caught.value, MemoryError) and caught.value.code == 2 and caught.value.entry_point
     finally:
         simulation.limit_memory(0)
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="counts the tries of one allocation")
+@pytest.mark.parametrize("refusals", [3, 40])
+def test_an_allocation_is_tried_again_while_there_is_room(device, refusals):
+    """As when other threads get the memory first and free it again; but not for ever.
+
+    Sabotage: an allocation that is tried again once.
+    """
+    from ftcuda.testing import faults, simulation
+
+    here = simulation.this_thread()
+    with ExitStack() as stack:
+        refused = [stack.enter_context(faults.failing("cuMemAlloc_v2", 2, thread=here)) for _ in range(refusals)]
+        if refusals == 3:
+            SynchronousMemoryResource(device).allocate(512).close()
+        else:
+            with pytest.raises(OutOfMemoryError, match="are free"):
+                SynchronousMemoryResource(device).allocate(512)
+        tries = sum(fault.hits for fault in refused)
+    assert tries == (3 if refusals == 3 else 17)
 
 
 @simulated_only

@@ -16,6 +16,7 @@ from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.handles import checked_handle
+from ftcuda._objects.support.options import integer
 from ftcuda.errors import CUDAError
 
 # `module`: there is no frame of this one from which namedtuple could tell it, and without it they cannot be pickled.
@@ -223,7 +224,7 @@ class KernelAttributes:
     def __setattr__(self, name, value):
         if name not in SETTABLE:
             raise AttributeError(f"attribute {name!r} of a kernel cannot be set")
-        _set_attribute(self._kernel, self._device, KERNEL_ATTRIBUTES[name], int(value))
+        _set_attribute(self._kernel, self._device, KERNEL_ATTRIBUTES[name], integer(value, name))
 
     def __dir__(self):
         return sorted(KERNEL_ATTRIBUTES)
@@ -255,7 +256,7 @@ cdef class KernelOccupancy:
     def __cinit__(self, Kernel kernel not None):
         self._kernel = kernel
 
-    def max_active_blocks_per_multiprocessor(self, int block_size, size_t dynamic_shared_memory_size):
+    def max_active_blocks_per_multiprocessor(self, block_size, dynamic_shared_memory_size):
         """Returns the blocks that fit on one multiprocessor. Thread safety: atomic.
 
         Parameters
@@ -265,15 +266,17 @@ cdef class KernelOccupancy:
         dynamic_shared_memory_size : int
             Bytes per block.
         """
+        cdef int threads = integer(block_size, "block_size")
+        cdef size_t shared = integer(dynamic_shared_memory_size, "dynamic_shared_memory_size")
         cdef int blocks = 0
         cdef Status status
         cdef Context* context = self._kernel.context_on(None)
         with nogil:
-            status = self._kernel._kernel.max_active_blocks(context[0], block_size, dynamic_shared_memory_size, blocks)
+            status = self._kernel._kernel.max_active_blocks(context[0], threads, shared, blocks)
         check(status, "compute the occupancy of", self._kernel)
         return blocks
 
-    def max_potential_block_size(self, size_t dynamic_shared_memory_needed, int block_size_limit):
+    def max_potential_block_size(self, dynamic_shared_memory_needed, block_size_limit):
         """Returns ``(min_grid_size, max_block_size)`` for the highest occupancy. Thread safety: atomic.
 
         Parameters
@@ -283,16 +286,17 @@ cdef class KernelOccupancy:
         block_size_limit : int
             0 for the device's own limit.
         """
+        cdef size_t shared = integer(dynamic_shared_memory_needed, "dynamic_shared_memory_needed")
+        cdef int limit = integer(block_size_limit, "block_size_limit")
         cdef int grid = 0, block = 0
         cdef Status status
         cdef Context* context = self._kernel.context_on(None)
         with nogil:
-            status = self._kernel._kernel.max_potential_block_size(
-                context[0], dynamic_shared_memory_needed, block_size_limit, grid, block)
+            status = self._kernel._kernel.max_potential_block_size(context[0], shared, limit, grid, block)
         check(status, "compute the occupancy of", self._kernel)
         return MaxPotentialBlockSizeOccupancyResult(grid, block)
 
-    def available_dynamic_shared_memory_per_block(self, int num_blocks_per_multiprocessor, int block_size):
+    def available_dynamic_shared_memory_per_block(self, num_blocks_per_multiprocessor, block_size):
         """Returns the bytes of dynamic shared memory a block may have. Thread safety: atomic.
 
         Parameters
@@ -300,12 +304,13 @@ cdef class KernelOccupancy:
         num_blocks_per_multiprocessor : int
         block_size : int
         """
+        cdef int blocks = integer(num_blocks_per_multiprocessor, "num_blocks_per_multiprocessor")
+        cdef int threads = integer(block_size, "block_size")
         cdef size_t available = 0
         cdef Status status
         cdef Context* context = self._kernel.context_on(None)
         with nogil:
-            status = self._kernel._kernel.available_dynamic_shared(
-                context[0], num_blocks_per_multiprocessor, block_size, available)
+            status = self._kernel._kernel.available_dynamic_shared(context[0], blocks, threads, available)
         check(status, "compute the occupancy of", self._kernel)
         return available
 

@@ -107,7 +107,7 @@ cdef class WrappedMemoryResource(MemoryResource):
         """As of `upstream`. Thread safety: atomic."""
         return self._upstream.attributes
 
-    def trim(self, size_t bytes_to_keep=0):
+    def trim(self, bytes_to_keep=0):
         """Trims `upstream`. Thread safety: atomic."""
         self._upstream.trim(bytes_to_keep)
 

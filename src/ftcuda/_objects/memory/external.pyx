@@ -2,6 +2,7 @@
 
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.support.options import integer
 
 # In Cython, although it needs nothing of C: between two steps of Python code a signal's handler may raise
 # KeyboardInterrupt, and what was just allocated would be lost.
@@ -46,7 +47,7 @@ class ExternalMemoryResource(MemoryResource):
         self._deallocate = deallocate
         # In a list of its own each, by address; its own steps are atomic, which is all that is asked of it.
         self._held = {}
-        self._device_id = device_id
+        self._device_id = integer(device_id, "device_id")
         self._device = bool(is_device_accessible)
         self._host = bool(is_host_accessible)
         self._ordered = bool(is_stream_ordered)

@@ -24,6 +24,7 @@ from ftcuda._objects.support.options import (
     ManagedMemoryResourceOptions,
     PinnedMemoryResourceOptions,
     checked,
+    integer,
 )
 from ftcuda._objects.support.overridable import overridable
 from ftcuda.errors import ClosedError, NotSupportedError, OutOfMemoryError
@@ -156,17 +157,18 @@ cdef class MemoryResource:
         """The pool's attributes. Thread safety: atomic."""
         return MemoryPoolAttributes(self)
 
-    def trim(self, size_t bytes_to_keep=0):
+    def trim(self, bytes_to_keep=0):
         """Gives unused memory, of the cache and of the pool, back to the system. Thread safety: shared.
 
         Parameters
         ----------
         bytes_to_keep : int
         """
+        cdef size_t keep = checked_size(bytes_to_keep, "bytes_to_keep")
         cdef Status status
         cdef core.MemoryResource* resource = self.opened()
         with nogil:
-            status = resource.trim(bytes_to_keep)
+            status = resource.trim(keep)
         check(status, "trim", self)
 
     def __repr__(self):
@@ -288,7 +290,8 @@ cdef class DeviceMemoryResource(MemoryResource):
         if options is None:
             make(self, device, MemoryKind.device, 0, True)
         else:
-            make(self, device, MemoryKind.device, checked(options, DeviceMemoryResourceOptions).max_size, False)
+            options = checked(options, DeviceMemoryResourceOptions)
+            make(self, device, MemoryKind.device, checked_size(options.max_size, "max_size"), False)
 
 
 cdef class SynchronousMemoryResource(MemoryResource):
@@ -317,9 +320,10 @@ cdef class PinnedMemoryResource(MemoryResource):
 
     def __init__(self, options=None):
         options = checked(options, PinnedMemoryResourceOptions)
+        cdef size_t max_size = checked_size(options.max_size, "max_size")
         device = as_device(None)
         if device.features.host_pools:
-            make(self, device, MemoryKind.pinned, options.max_size, False)
+            make(self, device, MemoryKind.pinned, max_size, False)
         else:
             make_plain(self, device, MemoryKind.pinned)
 
@@ -472,7 +476,7 @@ class MemoryPoolAttributes:
     def __setattr__(self, name, value):
         if name not in SETTABLE:
             raise AttributeError(f"attribute {name!r} of a memory pool cannot be set")
-        _set_attribute(self._lease, POOL_ATTRIBUTES[name], value)
+        _set_attribute(self._lease, POOL_ATTRIBUTES[name], integer(value, name))
 
     def __dir__(self):
         return sorted(POOL_ATTRIBUTES)

@@ -19,7 +19,7 @@ from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.handles import checked_handle
-from ftcuda._objects.support.options import StreamOptions, checked
+from ftcuda._objects.support.options import StreamOptions, checked, integer
 from ftcuda.errors import ClosedError
 
 
@@ -63,12 +63,13 @@ cdef class Stream:
         cdef unsigned flags = core.CU_STREAM_NON_BLOCKING if options.nonblocking else core.CU_STREAM_DEFAULT
         cdef Context* context = device.context_of()
         if options.priority is not None:
+            wanted = integer(options.priority, "priority")
             with nogil:
                 status = context.priority_range(least, greatest)
             check(status, "create a stream on", device)
-            if not greatest <= options.priority <= least:
-                raise ValueError(f"priority must be from {greatest} (served first) to {least}, not {options.priority}")
-            priority = options.priority
+            if not greatest <= wanted <= least:
+                raise ValueError(f"priority must be from {greatest} (served first) to {least}, not {wanted}")
+            priority = wanted
         with nogil:
             status = core.Stream.create(context[0], flags, priority, made)
         check(status, "create a stream on", device)

@@ -1,5 +1,6 @@
 """What all wings need of a device: its context, and the object that stands for it."""
 
+from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
@@ -57,10 +58,11 @@ cdef int known(object device_id) except -1:
         check(status, "find", "the current device")
     elif isinstance(device_id, DeviceHandle):
         return (<DeviceHandle>device_id)._ordinal
-    elif isinstance(device_id, int) and not isinstance(device_id, bool):
-        if not 0 <= device_id < 2**31:
-            raise ValueError(f"device_id must be an ordinal from 0 up, not {device_id}")
-        ordinal = device_id
+    elif not isinstance(device_id, bool) and (isinstance(device_id, int) or hasattr(device_id, "__index__")):
+        number = PyNumber_Index(device_id)
+        if not 0 <= number < 2**31:
+            raise ValueError(f"device_id must be an ordinal from 0 up, not {number}")
+        ordinal = number
     else:
         raise TypeError(f"device_id must be an int, a Device or None, not {type(device_id).__name__}")
     with nogil:

@@ -1,5 +1,6 @@
 """Options of streams, events, memory resources and programs: names and defaults as in cuda.core 1.x."""
 
+import operator
 from dataclasses import dataclass
 
 
@@ -83,3 +84,11 @@ def checked(options: object, kind: type) -> object:
     if isinstance(options, kind):
         return options
     raise TypeError(f"options must be {kind.__name__}, a dict or None, not {type(options).__name__}")
+
+
+def integer(value: object, name: str) -> int:
+    """Returns `value` as an int. A TypeError of `name` if it is none: a C conversion would cut a float silently."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        raise TypeError(f"{name} must be an int, not {type(value).__name__}") from None

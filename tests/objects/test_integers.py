@@ -1,0 +1,110 @@
+"""Parameters that are integers: what only rounds to one is refused, and not cut."""
+
+from decimal import Decimal
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from ftcuda import (
+    Buffer,
+    CachingMemoryResource,
+    Device,
+    DeviceMemoryResource,
+    DeviceMemoryResourceOptions,
+    ExternalMemoryResource,
+    HostDeviceBuffer,
+    LaunchConfig,
+    LimitingMemoryResource,
+    ManagedMemoryResource,
+    ManagedMemoryResourceOptions,
+    NotSupportedError,
+    PinnedMemoryResource,
+    PinnedMemoryResourceOptions,
+    StatisticsMemoryResource,
+    StreamOptions,
+    SynchronousMemoryResource,
+)
+
+
+class OnlyInt:
+    """Has a value as an int, and is none."""
+
+    def __int__(self):
+        return 1
+
+
+class Index:
+    """An integer of another library."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __index__(self):
+        return self.value
+
+
+def no_memory(size, stream):
+    raise AssertionError("nobody allocates from it")
+
+
+# What gives an integer to a parameter, and one that it takes.
+PARAMETERS = {
+    "Device": (lambda value, it: Device(value), 0),
+    "allocate": (lambda value, it: it.plain.allocate(value).close(), 8),
+    "HostDeviceBuffer": (lambda value, it: HostDeviceBuffer(value).close(), 8),
+    "from_handle": (lambda value, it: Buffer.from_handle(0, value).close(), 0),
+    "priority": (lambda value, it: it.device.create_stream(options=StreamOptions(priority=value)).close(), 0),
+    "max_size": (lambda value, it: DeviceMemoryResource(it.device, DeviceMemoryResourceOptions(value)).close(), 0),
+    "pinned max_size": (lambda value, it: PinnedMemoryResource(PinnedMemoryResourceOptions(value)).close(), 0),
+    "location": (lambda value, it: ManagedMemoryResource(ManagedMemoryResourceOptions(value)).close(), 0),
+    "trim": (lambda value, it: it.plain.trim(value), 0),
+    "trim behind statistics": (lambda value, it: StatisticsMemoryResource(it.plain).trim(value), 0),
+    "limit": (lambda value, it: LimitingMemoryResource(it.plain, value).close(), 8),
+    "max_cached_size": (lambda value, it: CachingMemoryResource(max_cached_size=value).close(), 8),
+    "device_id": (lambda value, it: ExternalMemoryResource(no_memory, device_id=value), 0),
+    "release_threshold": (lambda value, it: setattr(it.pool().attributes, "release_threshold", value), 0),
+    "attribute": (lambda value, it: setattr(it.kernel.attributes, "max_dynamic_shared_size_bytes", value), 64),
+    "block_size": (lambda value, it: it.occupancy.max_active_blocks_per_multiprocessor(value, 0), 32),
+    "shared memory": (lambda value, it: it.occupancy.max_active_blocks_per_multiprocessor(32, value), 64),
+    "shared memory needed": (lambda value, it: it.occupancy.max_potential_block_size(value, 0), 64),
+    "block_size_limit": (lambda value, it: it.occupancy.max_potential_block_size(0, value), 64),
+    "blocks": (lambda value, it: it.occupancy.available_dynamic_shared_memory_per_block(value, 32), 1),
+    "block_size for it": (lambda value, it: it.occupancy.available_dynamic_shared_memory_per_block(1, value), 32),
+    "shmem_size": (lambda value, it: LaunchConfig(grid=1, block=1, shmem_size=value), 64),
+    "Device.allocate": (lambda value, it: it.device.allocate(value, stream=it.stream).close(), 8),
+}
+
+
+@pytest.fixture
+def it(device, stream, saxpy):
+    def pool():
+        if not device.features.memory_pools:
+            raise NotSupportedError("no pools")
+        return DeviceMemoryResource(device)
+
+    plain = SynchronousMemoryResource(device)
+    return SimpleNamespace(
+        device=device, stream=stream, plain=plain, pool=pool, kernel=saxpy, occupancy=saxpy.occupancy
+    )
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("value", [0.5, 1.0, np.float32(1), Decimal(1), OnlyInt(), "1", 1j], ids=repr)
+def test_what_is_no_integer_is_refused(it, name, value):
+    give, _ = PARAMETERS[name]
+    try:
+        with pytest.raises(TypeError):
+            give(value, it)
+    except NotSupportedError:
+        pytest.skip("this driver has no such pool")
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.parametrize("kind", [int, np.int64, np.uint8, Index])
+def test_integers_of_other_libraries_are_taken(it, name, kind):
+    give, value = PARAMETERS[name]
+    try:
+        give(kind(value), it)
+    except NotSupportedError:
+        pytest.skip("this driver has no such pool")
