@@ -74,6 +74,31 @@ together(2, lambda index: index and ctypes.PyDLL(None).sleep(300), timeout=0.5)
     assert "in all_stacks" in said and 'File "<string>", line 4 in <lambda>' in said
 
 
+def test_stacks_are_read_by_one_thread_at_a_time(run_python):
+    """faulthandler has one timer: set by two threads at once, one was left that nobody stopped and ended the process."""
+    run_python(
+        """
+import faulthandler, time
+from ftcuda.testing import together
+from ftcuda.testing.stacks import all_stacks
+set_now = []
+def dump_traceback_later(*arguments, **options):
+    set_now.append(1)
+    time.sleep(0.01)  # for another thread to come
+def cancel_dump_traceback_later():
+    most.append(len(set_now))
+    set_now.pop()
+faulthandler.dump_traceback_later, faulthandler.cancel_dump_traceback_later = (
+    dump_traceback_later,
+    cancel_dump_traceback_later,
+)
+most = []
+assert all(f"together-{index}:" in stacks for index, stacks in enumerate(together(4, lambda index: all_stacks())))
+assert most == [1] * 4, most
+"""
+    )
+
+
 def test_sequencer():
     sequencer = Sequencer()
     order = []

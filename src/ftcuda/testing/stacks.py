@@ -8,6 +8,7 @@ import tempfile
 import threading
 
 LAST_RESORT = 5.0  # seconds
+TIMER = threading.Lock()  # faulthandler has one: set by two threads at once, it may be left to go off
 HEAD = re.compile(r"^(?:Current thread|Thread) 0x([0-9a-f]+)")
 FRAME = re.compile(r'^  File "(.*)", line (\d+) in ')
 
@@ -17,11 +18,12 @@ def all_stacks() -> str:
 
     They are read while no thread runs Python. A thread that does not let go of the interpreter, because it hangs inside
     a library without having detached, makes that impossible, and everything else that the process might still do: it
-    ends after 5 s with status 1, and with the same stacks, without names and lines, on standard error.
+    ends after 5 s with status 1, and with the same stacks, without names and lines, on standard error. A timer that
+    :func:`faulthandler.dump_traceback_later` has set before is stopped: there is only one.
 
     Thread safety: shared.
     """
-    with tempfile.TemporaryFile() as file:
+    with TIMER, tempfile.TemporaryFile() as file:
         faulthandler.dump_traceback_later(LAST_RESORT, exit=True, file=sys.__stderr__)
         try:
             faulthandler.dump_traceback(file=file, all_threads=True)
