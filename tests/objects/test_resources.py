@@ -49,6 +49,11 @@ class PinnedAllocator(MemoryResource):
             raise RuntimeError("the allocator is unwell")
 
 
+class Forgetful(PinnedAllocator):
+    def allocate(self, size, *, stream=None):
+        super().allocate(size, stream=stream).close()
+
+
 @pytest.fixture
 def unraisable(monkeypatch):
     seen = []
@@ -83,6 +88,24 @@ def close_while_used(resource, device, stream, held_clock):
 def test_memory_is_given_back_after_the_work(device, stream, held_clock):
     resource = PinnedAllocator()
     close_while_used(resource, device, stream, held_clock)
+
+
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
+def test_memory_counts_until_it_is_given_back(device, stream, held_clock):
+    """Sabotage: a buffer that counts until it is closed. The limit then admits more than there is."""
+    resource = PinnedAllocator()
+    limited = LimitingMemoryResource(StatisticsMemoryResource(resource), allocation_limit=64)
+    target = limited.allocate(64)
+    with held_clock():
+        target.fill(7, stream=stream)
+        target.close()
+        assert resource.freed == [] and limited.statistics.current_bytes == 64
+        with pytest.raises(OutOfMemoryError):
+            limited.allocate(1)
+    device.sync()
+    assert [size for size, _ in resource.freed] == [64]
+    assert limited.statistics.current_bytes == limited.upstream.statistics.current_bytes == 0
+    limited.allocate(64).close()
 
 
 @pytest.mark.thread_unsafe(reason="replaces sys.unraisablehook")
@@ -172,6 +195,8 @@ def test_allocators_of_other_libraries(device, stream):
         assert resource.allocate(0).handle == 0
     device.sync()
     assert given_back == [(handle, 32)]
+    of_numpy = ExternalMemoryResource(lambda size, _: np.int64(handle), device_id=-1)
+    assert of_numpy.allocate(8).handle == handle
     with pytest.raises(TypeError, match="must return an address"):
         ExternalMemoryResource(lambda size, _: "here").allocate(8)
     with pytest.raises(TypeError, match="must be callable"):
@@ -188,6 +213,18 @@ def test_statistics(device, stream):
     assert resource.statistics == (0, 0, 150, 2, 150, 2)
     assert (resource.device, resource.device_id) == (device, device.device_id)
     assert resource.is_stream_ordered == device.memory_resource.is_stream_ordered
+
+
+def test_wrappers_are_not_wrapped_without_end(device):
+    """They ask each other on the stack, which 24,000 of them overflowed."""
+    resource = device.memory_resource
+    for _ in range(100):
+        resource = StatisticsMemoryResource(resource)
+    with pytest.raises(ValueError, match="wrapped 100 times already"):
+        TrackingMemoryResource(resource)
+    assert resource.device is device
+    with resource.allocate(64):
+        assert resource.upstream.statistics.current_count == 1
 
 
 def test_the_limit_is_exact(device):
@@ -341,6 +378,10 @@ def test_pairs(device, stream, make):
     assert pair.is_closed and pair.host_buffer.is_closed
     with pytest.raises(ValueError, match="host reaches"):
         HostDeviceBuffer(8, stream=stream, host_resource=device.memory_resource)
+    with pytest.raises(ValueError, match="asked for 8 bytes and returned 9"):
+        HostDeviceBuffer(8, stream=stream, device_resource=PinnedAllocator(give=lambda size: size + 1))
+    with pytest.raises(TypeError, match="must return a Buffer from allocate, not NoneType"):
+        HostDeviceBuffer(8, stream=stream, host_resource=Forgetful())
 
 
 def test_pairs_are_freed_after_the_work(device, stream):

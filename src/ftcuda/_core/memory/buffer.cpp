@@ -251,8 +251,8 @@ void Buffer::destroy(Handout* handout) noexcept {
         if (plan.status.ok()) plan = resource_->is_ordered() ? plan_in_stream() : plan_now();
         mailbox::post(carry_out(plan), "free", "buffer");
     }
+    if (!holder_credits_) credit();
     if (holder_ != nullptr) hand_out(handout);
-    credit(charges_.load(std::memory_order_acquire));
     // Now, not with the memory of this object: a closed buffer must keep neither streams nor its resource.
     uses_.clear();
     if (resource_) resource_->leave();

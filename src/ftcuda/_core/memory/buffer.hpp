@@ -26,6 +26,8 @@ public:
     static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);
     // Constant. Whoever is inside, or knows that nobody has closed the buffer, may use it.
     void* holder() const noexcept { return holder_; }
+    // Before others know the buffer: its holder calls credit(), once it has freed the memory.
+    void leave_credit_to_holder() noexcept { holder_credits_ = true; }
 
     // Whether work on `device` may touch it: its own device's, and everybody's where the memory is
     // the host's or managed.
@@ -74,8 +76,10 @@ public:
         leave();
     }
 
-    // Counts the buffer in `account`, which has been charged with it, until it is freed.
+    // Counts the buffer in `account`, which has been charged with it, until credit().
     Status charge_to(Account& account);
+    // Tells the accounts that the memory is free.
+    void credit() noexcept { credit(charges_.exchange(nullptr, std::memory_order_acquire)); }
 
     // Makes `consumer` wait for all work that was submitted with the buffer so far.
     Status order_before(Stream& consumer);
@@ -135,6 +139,7 @@ private:
     std::uint64_t home_id_ = 0;  // 0: no home
     bool any_device_ = false;
     void* holder_ = nullptr;
+    bool holder_credits_ = false;
 
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;
@@ -153,7 +158,7 @@ private:
     std::atomic<bool> idle_{false};
     // Relaxed: it guards no data.
     std::atomic<bool> announced_{false};
-    // A list, pushed with release while a lease is held; read with acquire by the one who destroys.
+    // A list, pushed with release while a lease is held; taken with acquire when the memory is free.
     std::atomic<Charge*> charges_{nullptr};
 };
 

@@ -27,18 +27,28 @@ LiveAllocation = namedtuple("LiveAllocation", ("buffer", "size", "stack"), modul
 LiveAllocation.__doc__ = "A buffer that was not closed yet, its bytes, and the lines that led to its allocation."
 
 
+cdef enum: DEEPEST = 100  # wrappers ask each other, and end with each other, on the stack
+
+
 cdef class WrappedMemoryResource(MemoryResource):
     """A resource that allocates from another one. What it does not do itself, it asks that one. Abstract."""
 
     cdef object _upstream    # constant
+    cdef int _depth          # constant; how many wrap each other, of which this is the outermost
 
     def __init__(self, upstream):
+        cdef int depth = 1
         if self._upstream is not None:
             raise TypeError("a memory resource is constant: make another one")
         if not callable(getattr(upstream, "allocate", None)):
             raise TypeError(f"upstream must be a memory resource, not {type(upstream).__name__}")
         if type(self) is WrappedMemoryResource:
             raise TypeError("WrappedMemoryResource is abstract: use one of its subclasses in ftcuda")
+        if isinstance(upstream, WrappedMemoryResource):
+            depth += (<WrappedMemoryResource>upstream)._depth
+        if depth > DEEPEST:
+            raise ValueError(f"upstream is wrapped {DEEPEST} times already")
+        self._depth = depth
         self._upstream = upstream
 
     @property

@@ -8,4 +8,4 @@ cdef class Buffer(BufferHandle):
 
 
 cdef size_t checked_size(object value, str name) except? <size_t>-1
-cdef Buffer checked_buffer(object resource, object allocated, object size)
+cpdef Buffer checked_buffer(object resource, object allocated, object size)

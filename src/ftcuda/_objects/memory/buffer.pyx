@@ -118,6 +118,8 @@ cdef class Buffer(BufferHandle):
         if owner is not None:
             holder = <void*>owner
         made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
+        if mr is not None:
+            (<Deallocation>owner).free_for(made.get())
         Py_XINCREF(<PyObject*>holder)  # the core's, until it hands it out
         buffer = Buffer.made_of(made.detach(), mr)
         if mr is None:
@@ -379,11 +381,11 @@ cdef int device_of_resource(object resource) except -2:
         return -1
 
 
-cdef Buffer checked_buffer(object resource, object allocated, object size):
+cpdef Buffer checked_buffer(object resource, object allocated, object size):
     """What a resource written in Python returned, if it is what was asked for."""
     if not isinstance(allocated, Buffer):
         raise TypeError(f"{resource!r} must return a Buffer from allocate, not {type(allocated).__name__}")
-    if allocated.size != size:
+    if allocated.size != checked_size(size, "size"):
         allocated.close()
         raise ValueError(f"{resource!r} was asked for {size} bytes and returned {allocated.size}")
     return allocated

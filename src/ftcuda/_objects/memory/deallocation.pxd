@@ -1,3 +1,4 @@
+cimport core.memory.buffer as buffers
 from core.device.device cimport Context
 from core.stream.event cimport CUevent
 from cpython.object cimport PyObject
@@ -16,11 +17,13 @@ cdef class Deallocation(PendingDeallocation):
     cdef size_t _address
     cdef size_t _size
     cdef Stream _stream
+    cdef buffers.Buffer* _counted   # constant, with a count: the buffer, whose accounts are told of the free
     # The stream of the first close(stream), with a reference of its own; null until then. Set by who is inside the
     # buffer, and read when nobody is any more.
     cdef atomic[Borrowed] _named
 
     @staticmethod
     cdef Deallocation of(object resource, size_t address, size_t size, Stream stream)
+    cdef void free_for(self, buffers.Buffer* buffer) noexcept
     cdef int name(self, Stream stream) except -1
     cdef int deallocate(self, Context* context, CUevent event) except -1

@@ -3,6 +3,7 @@
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
+cimport core.memory.buffer as buffers
 cimport core.stream.deferred_release as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
@@ -22,6 +23,8 @@ cdef extern from "Python.h":
 cdef class Deallocation(PendingDeallocation):
     def __dealloc__(self):
         Py_XDECREF(self._named.load())
+        if self._counted != NULL:
+            self._counted.release_attached()
 
     @staticmethod
     cdef Deallocation of(object resource, size_t address, size_t size, Stream stream):
@@ -31,6 +34,12 @@ cdef class Deallocation(PendingDeallocation):
         made._size = size
         made._stream = stream
         return made
+
+    cdef void free_for(self, buffers.Buffer* buffer) noexcept:
+        """Once, before others know the buffer."""
+        buffer.retain()
+        buffer.leave_credit_to_holder()
+        self._counted = buffer
 
     cdef int name(self, Stream stream) except -1:
         """Notes the stream that `close` was given, unless another thread was first. By who is inside the buffer."""
@@ -51,6 +60,8 @@ cdef class Deallocation(PendingDeallocation):
         if Py_IsFinalizing():
             return 0  # the resource's module may be empty by now
         run_contained(self._resource.deallocate, self._address, self._size, stream=stream)
+        with nogil:
+            self._counted.credit()
         return 0
 
 

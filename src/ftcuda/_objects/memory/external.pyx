@@ -1,5 +1,7 @@
 """Memory that other allocators give."""
 
+from numbers import Integral
+
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
 from ftcuda._objects.support.options import integer
@@ -11,8 +13,8 @@ from ftcuda._objects.support.options import integer
 def address_of(allocated):
     """Returns the address of what an allocator returned."""
     for candidate in (allocated, getattr(allocated, "ptr", None), getattr(allocated, "handle", None)):
-        if isinstance(candidate, int) and not isinstance(candidate, bool) and candidate > 0:
-            return candidate
+        if isinstance(candidate, Integral) and not isinstance(candidate, bool) and candidate > 0:
+            return int(candidate)
     raise TypeError(f"an allocator must return an address or an object with ptr or handle, not {allocated!r}")
 
 

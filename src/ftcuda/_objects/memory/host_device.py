@@ -2,7 +2,7 @@
 
 from typing import SupportsIndex
 
-from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.buffer import Buffer, checked_buffer
 from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource, MemoryResource
 from ftcuda._objects.support.device_handle import as_device
 
@@ -49,12 +49,13 @@ class HostDeviceBuffer:
             device_resource = as_device(device).memory_resource
         if host_resource is None:
             host_resource = LegacyPinnedMemoryResource()
-        self.host_buffer: Buffer = host_resource.allocate(size, stream=stream)
+        self.host_buffer: Buffer = checked_buffer(host_resource, host_resource.allocate(size, stream=stream), size)
         if not self.host_buffer.is_host_accessible:
             self.host_buffer.close()
             raise ValueError(f"host_resource must give memory that the host reaches, which {host_resource} does not")
         try:
-            self.device_buffer: Buffer = device_resource.allocate(size, stream=stream)
+            allocated = device_resource.allocate(size, stream=stream)
+            self.device_buffer: Buffer = checked_buffer(device_resource, allocated, size)
         except BaseException:
             self.host_buffer.close()
             raise

@@ -26,6 +26,8 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, void* holder) except +
         void* holder()
+        void leave_credit_to_holder()
+        void credit()
         uint64_t pointer()
         size_t size()
         Context& context()
