@@ -116,6 +116,33 @@ def test_closing_lets_go_of_the_owner(stream, pinned, closes):
     assert alive() is None
 
 
+def test_a_chain_of_owners_may_be_longer_than_the_stack(run_python):
+    """Each buffer keeps the one before, as windows on windows do. Each let go of the next on the stack, to its end."""
+    said = run_python(
+        """
+import threading, weakref
+from ftcuda import Buffer, Device, LegacyPinnedMemoryResource
+Device(0).set_current()
+memory = LegacyPinnedMemoryResource().allocate(64)
+class Root:
+    pass
+def drop_chain():
+    last = root = Root()
+    alive.append(weakref.ref(root))
+    del root
+    for _ in range(20_000):
+        last = Buffer.from_handle(memory.handle, 64, owner=last)
+alive = []
+threading.stack_size(1 << 21)
+thread = threading.Thread(target=drop_chain)
+thread.start()
+thread.join()
+print(alive[0]())
+"""
+    )
+    assert said == "None\n"
+
+
 class Recorder(MemoryResource):
     """Pinned memory, by a resource that is written as users write theirs."""
 

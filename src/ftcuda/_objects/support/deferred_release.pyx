@@ -13,6 +13,16 @@ cdef extern from "Python.h":
     void PyErr_WriteUnraisable(object where)
     void PyErr_SetRaisedException(PyObject* error)  # takes the reference over
 
+cdef extern from *:
+    """
+    static thread_local int nested_releases = 0;  // in how many this thread is, of which each began the next
+    static thread_local bool left_to_outermost = false;
+    """
+    int nested_releases
+    bint left_to_outermost
+
+cdef enum: DEEPEST_RELEASE = 50  # as CPython's own containers: chains of owners may be longer than any stack is deep
+
 
 cdef class PendingDeallocation:
     cdef int deallocate(self, Context* context, CUevent event) except -1:
@@ -54,15 +64,30 @@ cdef int defer_release_until(Context* context, CUevent event, object wanted) exc
 cdef int release_done() except -1:
     """Lets go of objects whose work is done, and gives memory back to resources that are written in Python."""
     cdef void* found
-    while core.is_pending():
+    # In a release that is too deep the outermost one comes to them.
+    while core.is_pending() and nested_releases < DEEPEST_RELEASE:
         with nogil:
             found = core.pop_done()
         if found == NULL:
             return 0
-        done = <object>found
-        Py_DECREF(done)
-        if isinstance(done, PendingDeallocation):
-            (<PendingDeallocation>done).deallocate(NULL, NULL)
+        release(found, NULL, NULL)
+    return 0
+
+
+cdef int release(void* reference, Context* context, CUevent event) except -1:
+    """Takes over a reference, and lets go of the object, which may end others; memory is given back after `event`."""
+    global nested_releases
+    nested_releases += 1
+    try:
+        wanted = <object>reference
+        Py_DECREF(wanted)
+        if isinstance(wanted, PendingDeallocation):
+            (<PendingDeallocation>wanted).deallocate(context, event)
+        elif event != NULL:
+            defer_release_until(context, event, wanted)
+        wanted = None
+    finally:
+        nested_releases -= 1
     return 0
 
 
@@ -71,19 +96,25 @@ cdef int release_holder(Context* context, void* holder, CUevent event, bint wait
 
     At once if that is reached, or if this call `waits` for it, else in a later call of any thread.
     """
+    global left_to_outermost
     cdef bint over = event == NULL
     if holder == NULL:
         return 0
-    held = <object>holder
-    Py_DECREF(held)
     with nogil:
         if not over:
             over = core.is_over(context[0], event)
         if not over and waits:
             over = True
             core.wait_for(context[0], event).ignore()  # a context that ended uses nothing any more
-    if isinstance(held, PendingDeallocation):
-        if over:
-            event = NULL
-        return (<PendingDeallocation>held).deallocate(context, event)
-    return 0 if over else defer_release_until(context, event, held)
+    if over:
+        event = NULL
+    if nested_releases >= DEEPEST_RELEASE:
+        left_to_outermost = True
+        with nogil:
+            core.defer(context[0], event, holder)
+        return 0
+    release(holder, context, event)
+    if left_to_outermost and nested_releases == 0:
+        left_to_outermost = False
+        return release_done()
+    return 0
