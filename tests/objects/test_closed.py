@@ -40,6 +40,20 @@ def test_a_thing_itself(closed):
         assert said(call).endswith(": the event is closed")
 
 
+def test_no_handle_of_another_is_given_away(device, closed):
+    """The driver gives handles again: that of a closed object may be a living one's, and stream 0 is everybody's."""
+    stream, event, buffer = closed("stream"), closed("event"), closed("buffer")
+    number = hash(stream)
+    for call in (lambda: stream.handle, stream.__cuda_stream__):
+        assert said(call).endswith("is closed")
+    assert event.handle == buffer.handle == 0
+    for _ in range(50):  # until the driver gives the closed stream's handle again, if it does
+        other = device.create_stream()
+        assert other != stream and other.handle
+        other.close()
+    assert hash(stream) == number
+
+
 def test_launches_name_the_stream_or_the_argument(device, stream, code, closed, pinned):
     buffer, _ = pinned(np.zeros(4, np.int32))
     kernel = code.get_kernel("saxpy")

@@ -148,6 +148,12 @@ def test_bad_configurations(options, error):
         LaunchConfig(**options)
 
 
+@pytest.mark.parametrize("shape", [[1, 2], [3], []])
+def test_arrays_are_no_shapes(shape):
+    with pytest.raises(ValueError, match="block must be an int or a tuple of one to three ints, not array"):
+        LaunchConfig(grid=1, block=np.array(shape, np.int32))
+
+
 def test_arguments_by_name(saxpy, stream):
     """The first three may be given by name, as long as no argument of the kernel follows them."""
     with pytest.raises(TypeError, match="takes 4 arguments, 0 were given"):

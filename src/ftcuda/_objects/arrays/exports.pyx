@@ -82,7 +82,7 @@ cdef int wait_for_work(ViewHandle view, Stream consumer) except -1:
             status = view._buffer._buffer.order_before(target[0])
         if not status.ok():
             raise_status(status, "export", view._buffer, (("the consumer's stream", consumer),))
-    elif view._stream is not None and view._stream.handle != consumer.handle:
+    elif view._stream is not None and view._stream.number() != consumer.number():
         consumer.wait(view._stream)
     return 0
 

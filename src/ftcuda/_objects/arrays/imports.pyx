@@ -146,7 +146,7 @@ cdef ViewHandle cuda_interface_view(object value, Stream stream, int oldest):
     find_memory(made)
     if made._device_type == CPU:
         raise BufferError(f"{name}: CUDA knows no memory at {found.pointer:#x}")
-    if stream is not None and found.stream is not None and found.stream != stream.handle:
+    if stream is not None and found.stream is not None and found.stream != stream.number():
         stream.wait(Stream.from_handle(found.stream))
     return made
 
@@ -210,7 +210,7 @@ cdef object capsule_for_stream(object value, Stream stream):
     if stream is None:
         return capsule_of(value, -1)
     if stream._stream == NULL:  # a default stream, which is never closed
-        return capsule_of(value, stream.handle)
+        return capsule_of(value, stream.number())
     # The producer has only a number: without a lease another thread's close() could destroy the stream behind it.
     cdef bint entered
     with nogil:
@@ -218,7 +218,7 @@ cdef object capsule_for_stream(object value, Stream stream):
     if not entered:
         raise ClosedError(f"cannot import {type(value).__name__} in {stream}: it is closed")
     try:
-        return capsule_of(value, stream.handle)
+        return capsule_of(value, stream.number())
     finally:
         with nogil:
             stream._stream.leave()

@@ -5,8 +5,8 @@ cimport core.launch.launch as core
 
 cdef tuple dimensions(object value, str name):
     """`value` as three positive ints."""
-    if hasattr(value, "__index__") and not isinstance(value, bool):
-        value = (value,)  # a numpy integer too
+    if hasattr(value, "__index__") and not isinstance(value, bool) and not getattr(value, "shape", ()):
+        value = (value,)  # a numpy integer too, but not an array
     if not isinstance(value, (tuple, list)) or not 1 <= len(value) <= 3:
         raise ValueError(f"{name} must be an int or a tuple of one to three ints, not {value!r}")
     result = []

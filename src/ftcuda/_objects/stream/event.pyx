@@ -45,8 +45,8 @@ cdef class Event:
 
     @property
     def handle(self):
-        """The ``CUevent`` as an integer. Thread safety: atomic."""
-        return <size_t>self._event.share_cu_event()
+        """The ``CUevent`` as an integer; 0 once closed. Thread safety: atomic."""
+        return 0 if self._event.is_closed() else <size_t>self._event.share_cu_event()
 
     @property
     def device(self):

@@ -9,6 +9,7 @@ cdef class Stream:
     cdef object __weakref__
 
     cdef core.Stream* on(self, Context* context) except NULL
+    cdef size_t number(self) noexcept  # the handle, also of a closed stream
     @staticmethod
     cdef Stream adopt(core.Stream* made)
     @staticmethod

@@ -124,13 +124,22 @@ cdef class Stream:
         ClosedError
             The handle may be another stream's by now.
         """
-        if self.is_closed:
-            raise ClosedError(f"cannot give the handle of {self} away: it is closed")
         return 0, self.handle
 
     @property
     def handle(self):
-        """The ``CUstream`` as an integer. Thread safety: atomic."""
+        """The ``CUstream`` as an integer. Thread safety: atomic.
+
+        Raises
+        ------
+        ClosedError
+            The handle may be another stream's by now, and 0 would be the legacy default stream.
+        """
+        if self.is_closed:
+            raise ClosedError(f"cannot give the handle of {self} away: it is closed")
+        return self.number()
+
+    cdef size_t number(self) noexcept:
         return <size_t>(self._token if self._stream == NULL else self._stream.cu_stream())
 
     @property
@@ -293,15 +302,17 @@ cdef class Stream:
     def __eq__(self, other):
         if not isinstance(other, Stream):
             return NotImplemented
-        return self is other or self.handle == (<Stream>other).handle and not self.is_closed and not other.is_closed
+        if self is other:
+            return True
+        return self.number() == (<Stream>other).number() and not self.is_closed and not other.is_closed
 
     def __hash__(self):
-        return hash((Stream, self.handle))
+        return hash((Stream, self.number()))
 
     def __repr__(self):
         if self._stream == NULL or self._stream.is_default():
-            return "<Stream: per-thread default>" if self.handle == 2 else "<Stream: legacy default>"
-        return f"<Stream {self.handle:#x}{' closed' if self.is_closed else ''}>"
+            return "<Stream: per-thread default>" if self.number() == 2 else "<Stream: legacy default>"
+        return f"<Stream {self.number():#x}{' closed' if self.is_closed else ''}>"
 
 
 refuse_to_make(Stream)
