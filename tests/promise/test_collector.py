@@ -13,6 +13,7 @@ import pytest
 
 from ftcuda import (
     Buffer,
+    CUDAError,
     Device,
     ExternalMemoryResource,
     LaunchConfig,
@@ -23,7 +24,7 @@ from ftcuda import (
     launch,
 )
 from ftcuda.memory import hooks
-from ftcuda.testing import together
+from ftcuda.testing import faults, together
 from tests.conftest import simulated_only
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -141,6 +142,31 @@ print(alive[0]())
 """
     )
     assert said == "None\n"
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="stops the simulated device's clock, and plans a fault")
+def test_a_copy_that_failed_half_way_keeps_the_owner(device, stream, held_clock):
+    """It goes in pieces of 4 MiB, of which the device may still have one to do."""
+    memory = device.allocate(8 << 20, stream=stream)
+
+    class Owner:
+        pass
+
+    owner = Owner()
+    alive = weakref.ref(owner)
+    buffer = Buffer.from_handle(memory.handle, memory.size, owner=owner)
+    stream.sync()
+    with held_clock():
+        with faults.failing("cuMemcpyAsync", 999, nth=2), pytest.raises(CUDAError, match="CUDA_ERROR_UNKNOWN"):
+            buffer.copy_from(np.ones(8 << 20, "u1"), stream=stream)
+        del owner, buffer
+        gc.collect()
+        assert alive() is not None
+    stream.sync()
+    device.sync()
+    gc.collect()
+    assert alive() is None
 
 
 class Recorder(MemoryResource):

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 cimport core.memory.copy as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.driver.status cimport Reason, Status
 from core.memory.copy cimport Place
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, pinned_memory
 from ftcuda._objects.arrays.dlpack cimport (
@@ -193,12 +193,12 @@ cdef int copy_bytes(ViewHandle target, ViewHandle source, size_t bytes, Stream s
             status = core.download(<void*><size_t>destination.pointer, origin, bytes, submitted[0])
         else:
             status = core.copy(destination, origin, bytes, submitted[0])
+    foreign = [view for view in (target, source) if is_foreign(view)]
+    if foreign and status.reason() in (Reason.none, Reason.driver):  # a copy that failed may have begun
+        defer_release(submitted, foreign)
     if not status.ok():
         involved = (("the destination", target._buffer), ("the source", source._buffer), ("the stream", stream))
         raise_status(status, "copy", f"{source} to {target}", involved)
-    foreign = [view for view in (target, source) if is_foreign(view)]
-    if foreign:
-        defer_release(submitted, foreign)
     if blocking or (blocking is None and from_host):
         stream.sync()
     return 0
