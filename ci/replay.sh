@@ -8,7 +8,7 @@ seeds=${1:-300}
 python=$(ci/environment.sh t 13)
 PYTHONPATH=$(ci/debug.sh):$PWD
 export PYTHONPATH FTCUDA_DRIVER=sim PYTHONHASHSEED=0
-"$python" -m pytest -q tests/testing tests/faults
+"$python" -m pytest -q tests/testing tests/faults tests/promise/test_fork.py
 for schedule in random pct:3 pct:10; do
     "$python" -X faulthandler -m stress --sched "$schedule" --threads 4 --seeds "$seeds"
 done

@@ -63,6 +63,7 @@ class Workshop:
             copy_changed(ROOT / name, self.tree / name)
         points = [
             "-Dschedule_points=true",
+            "-Ddebug_locks=true",
             "-Doptimization=1",
             f"--prefix={self._install}",
             "-Dpython.install_env=prefix",

@@ -36,7 +36,7 @@ Status unpack_poison(std::uint64_t packed) noexcept {
 }  // namespace
 
 Status Context::usable() const noexcept {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     const std::uint64_t poison = poison_.load(std::memory_order_relaxed);
     return poison == 0 ? Status() : unpack_poison(poison);
 }

@@ -3,7 +3,7 @@
 #include "../../_driver/loader.hpp"
 #include "../../_driver/table.hpp"
 #include "context.hpp"
-#include "process.hpp"
+#include "../sync/fork.hpp"
 
 #include <memory>
 
@@ -20,12 +20,12 @@ std::array<std::atomic<Device*>, Device::limit> devices{};
 }  // namespace
 
 Status Device::count(int& devices) noexcept {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     return cu.cuDeviceGetCount(&devices);
 }
 
 Status Device::get(int ordinal, Device*& device) {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     if (ordinal < 0 || ordinal >= limit) return Status(Reason::driver, Entry::cuDeviceGet, CUDA_ERROR_INVALID_DEVICE);
     std::atomic<Device*>& published = devices[static_cast<std::size_t>(ordinal)];
     device = published.load(std::memory_order_acquire);
@@ -45,7 +45,7 @@ Device* Device::found(int ordinal) noexcept {
 }
 
 Status Device::current(int& ordinal) noexcept {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     CUcontext cu_context = nullptr;
     if (const Status status = cu.cuCtxGetCurrent(&cu_context); !status.ok()) return status;
     ordinal = 0;
@@ -83,7 +83,7 @@ Status Device::read(int ordinal) {
 }
 
 Status Device::context(Context*& context) {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     context = context_.load(std::memory_order_acquire);
     if (context != nullptr) return {};
 

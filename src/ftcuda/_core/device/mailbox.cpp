@@ -1,5 +1,6 @@
 #include "mailbox.hpp"
 
+#include "../sync/fork.hpp"
 #include "../sync/mutex.hpp"
 
 #include <array>
@@ -60,10 +61,10 @@ Mailbox& mailbox = *new Mailbox;  // never destroyed: destructors post to it whi
 }  // namespace
 
 void post(Status status, const char* verb, const char* object) noexcept {
-    if (!status.ok()) mailbox.post({status, verb, object});
+    if (!status.ok() && !is_forked()) mailbox.post({status, verb, object});
 }
 
-bool has_mail() noexcept { return mailbox.has_mail(); }
+bool has_mail() noexcept { return mailbox.has_mail() && !is_forked(); }
 bool pop(Notice& notice) noexcept { return mailbox.pop(notice); }
 std::size_t pop_dropped() noexcept { return mailbox.pop_dropped(); }
 

@@ -3,10 +3,6 @@
 #include <chrono>
 #include <thread>
 
-#ifndef _WIN32
-#include <pthread.h>
-#endif
-
 namespace ftcuda::core::process {
 
 namespace {
@@ -19,15 +15,8 @@ thread_local bool ends_process = false;
 
 std::atomic<State> state{State::running};
 
-void watch_forks() {
-#ifndef _WIN32
-    static const int registered =
-        pthread_atfork(nullptr, nullptr, [] { state.store(State::forked, std::memory_order_relaxed); });
-    static_cast<void>(registered);
-#endif
-}
-
 bool begin_exit(bool slowly) noexcept {
+    if (is_forked()) return false;
     ends_process = true;
     State running = State::running;
     return state.compare_exchange_strong(running, slowly ? State::exiting_slowly : State::exiting,

@@ -1,25 +1,23 @@
-// The life of the process: a forked child may not use the driver, and at exit handles are leaked on purpose.
+// The end of the process, at which handles are leaked on purpose.
 #pragma once
+
+#include "../sync/fork.hpp"
 
 #include <atomic>
 
 namespace ftcuda::core::process {
 
-enum class State : unsigned char { running, exiting, exiting_slowly, forked };
+enum class State : unsigned char { running, exiting, exiting_slowly };
 
-// Written at exit and in a forked child, where no other thread exists; read before every driver call. Relaxed: it
-// guards no other data, and a thread that races with the exit may still make one last call, as in any program.
+// Written at exit, read before every driver call. Relaxed: it guards no other data, and a thread that races with the
+// exit may still make one last call, as in any program.
 extern std::atomic<State> state;
-
-// Arranges for `state` to change in forked children. Idempotent.
-void watch_forks();
 
 // From now on destructors leave driver handles alone: the driver may already be gone. `slowly`: calls in other threads
 // wait first. True for the first call.
 bool begin_exit(bool slowly) noexcept;
 
-inline bool is_forked() noexcept { return state.load(std::memory_order_relaxed) == State::forked; }
-inline bool may_destroy() noexcept { return state.load(std::memory_order_relaxed) == State::running; }
+inline bool may_destroy() noexcept { return state.load(std::memory_order_relaxed) == State::running && !is_forked(); }
 
 // For a thread that is about to call the driver, detached from the interpreter: see begin_exit().
 void wait_at_exit() noexcept;

@@ -1,5 +1,7 @@
 #include "bound_launch.hpp"
 
+#include "../sync/fork.hpp"
+
 #include <algorithm>
 #include <cstring>
 
@@ -86,6 +88,7 @@ Status BoundLaunch::launch(Stream& stream, BoundUse& used) {
     // First: who waits for another thread's section is to have the arguments of when it is over.
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
+    if (is_forked()) return Reason::forked;
     used.arguments = arguments_.load();
     return used.arguments->launch(stream, shape_, *kernel_, used.maps);
 }

@@ -4,6 +4,7 @@
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
 #include "../stream/deferred_release.hpp"
+#include "../sync/fork.hpp"
 
 #include <atomic>
 #include <memory>
@@ -245,6 +246,7 @@ Status Buffer::carry_out(const FreePlan& plan) noexcept {
 }
 
 void Buffer::destroy(Handout* handout) noexcept {
+    if (is_forked()) return;
     if (resource_ && bytes_ != 0 && context_->may_destroy()) {
         const ContextScope scope(*context_);
         FreePlan plan{scope.status()};

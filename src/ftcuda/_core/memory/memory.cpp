@@ -4,6 +4,7 @@
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
+#include "../sync/fork.hpp"
 
 #include <algorithm>
 
@@ -90,6 +91,7 @@ Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<M
 
 Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexcept {
     if (!is_pool()) return Reason::not_supported;
+    if (const Status status = context_->usable(); !status.ok()) return status;
     const RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
         return context_->observe(cu.cuMemPoolGetAttribute(cu_pool_, attribute, &value));
@@ -102,6 +104,7 @@ Status MemoryResource::get_attribute(int attribute, std::uint64_t& value) noexce
 
 Status MemoryResource::set_attribute(int attribute, std::uint64_t value) noexcept {
     if (!is_pool()) return Reason::not_supported;
+    if (const Status status = context_->usable(); !status.ok()) return status;
     const RelaxedCapture relaxed;
     if (attribute > CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
         return context_->observe(cu.cuMemPoolSetAttribute(cu_pool_, attribute, &value));
@@ -113,6 +116,7 @@ Status MemoryResource::set_attribute(int attribute, std::uint64_t value) noexcep
 Status MemoryResource::trim(std::size_t bytes_to_keep) noexcept {
     const Lease<MemoryResource> lease(*this);
     if (!lease) return Reason::closed;
+    if (const Status status = context_->usable(); !status.ok()) return status;
     if (is_cached()) {
         if (const Status status = empty_cache(bytes_to_keep); !status.ok()) return status;
     }
@@ -267,6 +271,7 @@ Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
 }
 
 void MemoryResource::destroy() noexcept {
+    if (is_forked()) return;
     if (is_cached()) {
         {
             const Lock lock(caches().mutex);

@@ -3,6 +3,7 @@
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
+#include "../sync/fork.hpp"
 
 #include <algorithm>
 #include <deque>
@@ -42,6 +43,7 @@ Status record(Stream& stream, CUevent& event) {
 }
 
 void put(const Kept& object) {
+    if (is_forked()) return;
     const Lock lock(mutex);
     waiting.push_back(object);
     count.fetch_add(1, std::memory_order_relaxed);
@@ -94,6 +96,7 @@ ForeignReference::~ForeignReference() { put({nullptr, nullptr, object_}); }
 bool is_pending() noexcept { return count.load(std::memory_order_relaxed) != 0; }
 
 void* pop_done() {
+    if (is_forked()) return nullptr;
     const std::size_t looks = std::min(look_limit, count.load(std::memory_order_relaxed));
     for (std::size_t look = 0; look < looks; ++look) {
         Kept oldest{};

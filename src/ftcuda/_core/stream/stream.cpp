@@ -3,7 +3,7 @@
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
-#include "../device/process.hpp"
+#include "../sync/fork.hpp"
 #include "../sync/limit.hpp"
 #include "deferred_release.hpp"
 #include "event.hpp"
@@ -49,7 +49,7 @@ Status Stream::create(Context& context, unsigned flags, int priority, Ref<Stream
 }
 
 Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     // The stream knows its context; the context knows its device only while it is current.
     CUcontext owner = nullptr;
     if (const Status status = cu.cuStreamGetCtx(cu_stream, &owner); !status.ok()) return status;
@@ -256,7 +256,7 @@ Status Stream::check_task() noexcept {
 }
 
 Status Stream::wait_for_section() noexcept {
-    if (process::is_forked()) return Reason::forked;  // whoever is in the section is not in this process
+    if (is_forked()) return Reason::forked;  // whoever is in the section is not in this process
     const Lock lock(section_mutex_);
     while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
         if (section_abandoned_) {
@@ -269,13 +269,13 @@ Status Stream::wait_for_section() noexcept {
 }
 
 void Stream::wake_section() noexcept {
-    if (process::is_forked()) return;  // the lock may be that of a thread which is not in this process
+    if (is_forked()) return;  // the lock may be that of a thread which is not in this process
     const Lock lock(section_mutex_);
     section_changed_.notify_all();
 }
 
 Status Stream::begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) {
-    if (process::is_forked()) return Reason::forked;
+    if (is_forked()) return Reason::forked;
     if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
         if (const Status status = check_task(); !status.ok()) return status;
     }
@@ -306,7 +306,7 @@ Status Stream::begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64
 }
 
 bool Stream::end_exclusive(std::uint64_t number) noexcept {
-    if (process::is_forked()) return true;  // as in wake_section()
+    if (is_forked()) return true;  // as in wake_section()
     {
         const Lock lock(section_mutex_);
         if (!is_section(number)) return false;
@@ -319,7 +319,7 @@ bool Stream::end_exclusive(std::uint64_t number) noexcept {
 
 void Stream::abandon_exclusive(std::uint64_t number) noexcept {
     // Without the lock at first: most threads that end have sections in their list which others ended.
-    if (process::is_forked() || !is_section(number)) return;
+    if (is_forked() || !is_section(number)) return;
     const Lock lock(section_mutex_);
     if (!is_section(number)) return;
     section_abandoned_ = true;
@@ -328,7 +328,7 @@ void Stream::abandon_exclusive(std::uint64_t number) noexcept {
 }
 
 void Stream::drop_exclusive(std::uint64_t number) noexcept {
-    if (process::is_forked()) return;
+    if (is_forked()) return;
     {
         const Lock lock(section_mutex_);
         if (!is_section(number)) return;

@@ -1,5 +1,7 @@
 #include "lock_order.hpp"
 
+#include "fork.hpp"
+
 #ifdef FTCUDA_DEBUG_LOCKS
 
 #include <array>
@@ -60,6 +62,7 @@ thread_local std::array<Held, names.size()> held;
 }  // namespace
 
 void check(Rank wanted) noexcept {
+    if (is_forked()) fail("wanted in a forked child, where nobody may unlock it", wanted, nullptr);
     for (std::size_t rank = static_cast<std::size_t>(wanted); rank < held.size(); ++rank) {
         if (held[rank].mutex != nullptr) fail("wanted while holding", wanted, &held[rank]);
     }

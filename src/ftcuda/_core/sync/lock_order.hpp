@@ -8,7 +8,8 @@ namespace ftcuda::core::lock_order {
 
 #ifdef FTCUDA_DEBUG_LOCKS
 
-// Aborts, with the names of both and both stacks, if this thread holds a mutex of the same or a higher rank.
+// Aborts, with the names of both and both stacks, if this thread holds a mutex of the same or a higher rank; and in a
+// forked child, which may lock nothing: the thread that held the lock at the fork is not there.
 void check(Rank wanted) noexcept;
 void remember(const Mutex& mutex) noexcept;
 // Aborts if this thread does not hold it.

@@ -15,7 +15,7 @@ from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wron
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_done
-from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport raise_status, refuse_in_child, refuse_to_make
 
 
 cdef class BoundLaunch:
@@ -86,6 +86,7 @@ cdef class BoundLaunch:
             raise IndexError(f"{self.kernel} has {count} arguments, and no argument {index}")
         if index < 0:
             index += count
+        refuse_in_child("set an argument of", self)
         cdef char* block = new_block(self.kernel)
         try:
             bind_one(self.kernel, index, value, block, argument)
@@ -104,6 +105,7 @@ cdef class BoundLaunch:
         Numbers are as their parameters hold them: a float for a ``float`` parameter is rounded. Thread safety: atomic.
         """
         cdef Ref[core.BoundArguments] current
+        refuse_in_child("read the arguments of", self)
         with nogil:
             current = self._bound.arguments()
         return values_of(current)

@@ -14,6 +14,7 @@ from core.driver.status cimport Status
 from ftcuda._objects.memory.buffer cimport Buffer, checked_size
 from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from
 from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.raising cimport refuse_in_child
 
 from ftcuda.errors import OutOfMemoryError
 
@@ -137,6 +138,7 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
     cdef core.Account* account(self) except NULL:
         if self._account == NULL:
             raise TypeError(f"{type(self).__name__} was not made: its __init__ must call super().__init__")
+        refuse_in_child("use", self)
         return self._account
 
     @property

@@ -15,7 +15,7 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_in_child
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -411,6 +411,7 @@ cdef class CachingMemoryResource(MemoryResource):
         """
         cdef core.CacheFigures figures
         cdef core.MemoryResource* resource = self.opened()
+        refuse_in_child("count what is in", self)
         with nogil:
             figures = resource.cache_figures()
         return CacheStatistics(figures.in_use_bytes, figures.in_use_count, figures.cached_bytes, figures.cached_count,

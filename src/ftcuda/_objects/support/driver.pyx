@@ -8,7 +8,8 @@ from collections import namedtuple
 
 from libcpp.string cimport string
 
-from core.device.process cimport begin_exit, watch_forks
+from core.device.process cimport begin_exit
+from core.sync.fork cimport watch_forks
 from core.driver.loader cimport candidates, load, loaded, loaded_driver
 
 from ftcuda._objects.support.installed import installed

@@ -14,5 +14,6 @@ cdef inline int check(Status status, str verb, object subject) except -1:
     return 0 if status.ok() else raise_status(status, verb, subject)
 
 
+cdef int refuse_in_child(str verb, object subject) except -1
 cdef str noun_of(object thing)
 cdef int deliver_mail() except -1

@@ -5,6 +5,7 @@ import warnings
 
 from core.device.mailbox cimport Notice, has_mail, pop, pop_dropped
 from core.driver.status cimport Reason, Status, describe, error_name, error_text
+from core.sync.fork cimport is_forked
 from ftcuda._objects.support.deferred_release cimport release_done
 
 from ftcuda.errors import (
@@ -128,6 +129,11 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     deferred = ", deferred: the failure is of work submitted earlier" if code in STICKY else ""
     message = f"{attempt}: {name} ({decode(error_text(code))}{deferred}); {next_step}"
     raise {2: OutOfMemoryError, 720: CooperativeLaunchError}.get(code, CUDAError)(message, code, name, entry)
+
+
+cdef int refuse_in_child(str verb, object subject) except -1:
+    """Raises in a forked child, for calls that lock something before the core looks whether it may go on."""
+    return raise_status(Status(Reason.forked), verb, subject) if is_forked() else 0
 
 
 # Failures that the driver finds while it works and reports from whichever call comes next.

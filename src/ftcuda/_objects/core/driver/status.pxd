@@ -28,6 +28,7 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
 
     cppclass Status:
         Status()
+        Status(Reason)
         bint ok()
         void ignore()
         Reason reason()

@@ -1,0 +1,126 @@
+"""Promise 7: a forked child gets an error from calls, and what it lets go of waits for nobody."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+pytestmark = [
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
+    pytest.mark.thread_unsafe(reason="its processes use all processors"),
+]
+CHILD = """
+import gc, os, signal, warnings
+warnings.simplefilter("ignore")  # Python's own about forking
+
+def in_child(function):
+    "Whether `function` ends, without another error than a child's, in a forked child in which everything then goes."
+    child = os.fork()
+    if child != 0:
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    signal.alarm(20)  # a child that hangs ends, and so fails
+    try:
+        function()
+        gc.collect()
+    except BaseException as error:
+        print(f"{type(error).__name__}: {error}", flush=True)
+        os._exit(1)
+    os._exit(0)
+"""
+
+
+@pytest.mark.timeout(600)
+def test_every_call_in_a_forked_child(run_python):
+    """It fails as promised or needs nothing of the core. Builds with checked locks end a child that locks anything."""
+    said = run_python(
+        CHILD
+        + """
+import ftcuda
+from stress.environment import Environment
+from stress.promise import read
+
+env = Environment()
+names = {"env": env, "ftcuda": ftcuda, "launch": ftcuda.launch}
+
+def use(call, it):
+    try:
+        eval(call.code, {**names, "it": it})
+    except (ftcuda.ForkedProcessError, ftcuda.ClosedError, *call.may_raise):
+        pass
+
+for subject in read():
+    for maker in subject.makers:
+        for call in subject.calls.values():
+            thing = [eval(maker, names)]
+            for other in subject.calls.values():
+                if not other.closes and other.level is not None:
+                    use(other, thing[0])
+            env.stream.sync()
+            if not in_child(lambda: use(call, thing.pop())):
+                print(f"{maker.co_filename}: {call.name}", flush=True)
+print("tried", len(read()))
+""",
+        PYTHONPATH=f"{ROOT}{os.pathsep}{os.environ.get('PYTHONPATH', '')}",
+    )
+    assert said.startswith("tried "), said
+
+
+def test_children_of_a_busy_process(run_python):
+    """Sabotage: a child that lets go of an object waits for a lock that another thread held at the fork."""
+    said = run_python(
+        CHILD
+        + """
+import collections, threading, time
+import numpy as np
+from ftcuda import Buffer, Device, ForkedProcessError, LegacyPinnedMemoryResource, LimitingMemoryResource, MemoryResource
+
+class Lent(MemoryResource):
+    is_device_accessible, is_host_accessible, device_id = True, True, -1
+    def __init__(self):
+        self.live = {}
+    def allocate(self, size, *, stream=None):
+        memory = pinned.allocate(size)
+        self.live[memory.handle] = memory
+        return Buffer.from_handle(memory.handle, size, mr=self, stream=stream)
+    def deallocate(self, ptr, size, *, stream):
+        self.live.pop(ptr).close()
+
+device, pinned = Device(0), LegacyPinnedMemoryResource()
+limited, lent = LimitingMemoryResource(device.memory_resource, allocation_limit=1 << 30), Lent()
+shared = device.create_stream()
+kept, stop = collections.deque(maxlen=200), threading.Event()
+
+def work():
+    stream, array = device.create_stream(), np.zeros(64, "u1")
+    while not stop.is_set():
+        buffers = [device.allocate(64, stream=stream), limited.allocate(64, stream=shared), lent.allocate(64)]
+        buffers.append(Buffer.from_handle(buffers[0].handle, 64, owner=buffers[0]))
+        for buffer in buffers:
+            buffer.fill(1, stream=shared)
+        buffers[0].copy_from(array, stream=stream)
+        shared.wait(stream)
+        kept.append((buffers, stream.record(), device.create_stream()))
+
+def let_go():
+    kept.clear()
+    for call in (lambda: device.allocate(64, stream=shared), lambda: limited.allocate(64), lambda: limited.statistics):
+        try:
+            call()
+        except ForkedProcessError:
+            continue
+        raise AssertionError("a forked child was answered")
+
+threads = [threading.Thread(target=work) for _ in range(3)]
+for thread in threads: thread.start()
+lost = 0
+for _ in range(60):
+    time.sleep(0.005)
+    lost += not in_child(let_go)
+stop.set()
+for thread in threads: thread.join()
+shared.sync()
+print(lost, "children did not end")
+"""
+    )
+    assert said == "0 children did not end\n"
