@@ -22,6 +22,48 @@ def test_every_exception_is_collected():
     assert threads == {f"in thread together-{index}" for index in range(3)}
 
 
+def test_calls_at_once_keep_what_could_not_be_raised_apart(run_python):
+    """Sabotage: each call puts the hook back that it found, which the other one may have set."""
+    run_python(
+        """
+import sys, threading
+from ftcuda.testing import together
+
+class Late:
+    def __del__(self):
+        raise ValueError("late")
+
+before = sys.unraisablehook
+first_began, second_began, first_ended = (threading.Event() for _ in range(3))
+
+def first(index):
+    first_began.set()
+    assert second_began.wait(20)
+
+def second(index):
+    second_began.set()
+    assert first_ended.wait(20)
+    Late()
+
+def call_first():
+    together(1, first)
+    first_ended.set()
+
+thread = threading.Thread(target=call_first)
+thread.start()
+assert first_began.wait(20)
+try:
+    together(1, second)
+except BaseExceptionGroup as failures:
+    assert [str(failure) for failure in failures.exceptions] == ["late"]
+else:
+    raise AssertionError("what a destructor raised was lost")
+thread.join()
+assert sys.unraisablehook is before
+"""
+    )
+
+
 def test_a_stuck_thread_is_reported():
     """By file, line and stack, as every thread is; and what another thread had raised is the cause."""
     never = threading.Event()

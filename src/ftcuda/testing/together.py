@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from typing import Any
 
 from ftcuda.testing import simulation
 from ftcuda.testing.schedule import DeadlockError, Schedule, last_trace
@@ -59,6 +60,7 @@ def together[Result](
     start = Free(threads, deadline) if schedule is None else Scheduled(threads, schedule)
 
     def run(index: int) -> None:
+        CALLS.of_thread.failures = failures
         try:
             with start.part(index):
                 results[index] = function(index, *arguments)
@@ -72,7 +74,7 @@ def together[Result](
     workers = [
         threading.Thread(target=run, args=(index,), name=f"together-{index}", daemon=True) for index in range(threads)
     ]
-    with unraisable_as(failures), start.session():
+    with CALLS.under_way(failures), start.session():
         for worker in workers:
             worker.start()
         try:
@@ -95,15 +97,40 @@ def together[Result](
     return results
 
 
-@contextmanager
-def unraisable_as(failures: list):
-    """For its block, what `sys.unraisablehook` would print becomes a failure."""
-    before = sys.unraisablehook
-    sys.unraisablehook = lambda unraisable: failures.append(unraisable.exc_value)
-    try:
-        yield
-    finally:
-        sys.unraisablehook = before
+class Calls:
+    """The calls of :func:`together` under way. What `sys.unraisablehook` would print meanwhile becomes their failure.
+
+    That of the call whose thread it was; from a thread that is part of none, that of all.
+    """
+
+    def __init__(self) -> None:
+        self.of_thread = threading.local()  # `failures`: those of the call that the thread is part of
+        self._lock = threading.Lock()
+        self._failures: list[list[BaseException]] = []  # guarded by the lock, as the hook is
+        self._hook_before = sys.unraisablehook
+
+    @contextmanager
+    def under_way(self, failures: list[BaseException]):
+        """For its block, the call to which `failures` belong is under way."""
+        with self._lock:
+            if not self._failures:
+                self._hook_before, sys.unraisablehook = sys.unraisablehook, self._note
+            self._failures.append(failures)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._failures = [others for others in self._failures if others is not failures]
+                if not self._failures:
+                    sys.unraisablehook = self._hook_before
+
+    def _note(self, unraisable: Any) -> None:
+        mine = getattr(self.of_thread, "failures", None)
+        for failures in list(self._failures) if mine is None else [mine]:
+            failures.append(unraisable.exc_value)
+
+
+CALLS = Calls()
 
 
 class Free:
