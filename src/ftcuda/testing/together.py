@@ -60,7 +60,7 @@ def together[Result](
     start = Free(threads, deadline) if schedule is None else Scheduled(threads, schedule)
 
     def run(index: int) -> None:
-        CALLS.of_thread.failures = failures
+        CALLS.join(failures)
         try:
             with start.part(index):
                 results[index] = function(index, *arguments)
@@ -104,7 +104,7 @@ class Calls:
     """
 
     def __init__(self) -> None:
-        self.of_thread = threading.local()  # `failures`: those of the call that the thread is part of
+        self._of_thread = threading.local()  # `failures`: those of the call that the thread is part of
         self._lock = threading.Lock()
         self._failures: list[list[BaseException]] = []  # guarded by the lock, as the hook is
         self._hook_before = sys.unraisablehook
@@ -124,8 +124,12 @@ class Calls:
                 if not self._failures:
                     sys.unraisablehook = self._hook_before
 
+    def join(self, failures: list[BaseException]) -> None:
+        """Makes the calling thread part of the call to which `failures` belong."""
+        self._of_thread.failures = failures
+
     def _note(self, unraisable: Any) -> None:
-        mine = getattr(self.of_thread, "failures", None)
+        mine = getattr(self._of_thread, "failures", None)
         for failures in list(self._failures) if mine is None else [mine]:
             failures.append(unraisable.exc_value)
 
