@@ -31,7 +31,7 @@ def in_child(function):
 
 
 @pytest.mark.timeout(600)
-def test_every_call_in_a_forked_child(run_python):
+def test_every_call_in_a_forked_child(run_python, ptx_fits):
     """It fails as promised or needs nothing of the core. Builds with checked locks end a child that locks anything."""
     said = run_python(
         CHILD
