@@ -2,6 +2,7 @@
 
 from ftcuda._objects.memory.accounting import LiveAllocation, MemoryStatistics
 from ftcuda._objects.support import hooks
+from ftcuda._objects.support.deferred_release import wait_for_deallocations
 from ftcuda._objects.support.hooks import Allocation, Hook
 
-__all__ = ["Allocation", "Hook", "LiveAllocation", "MemoryStatistics", "hooks"]
+__all__ = ["Allocation", "Hook", "LiveAllocation", "MemoryStatistics", "hooks", "wait_for_deallocations"]

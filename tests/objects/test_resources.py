@@ -21,7 +21,7 @@ from ftcuda import (
     SynchronousMemoryResource,
     TrackingMemoryResource,
 )
-from ftcuda.memory import hooks
+from ftcuda.memory import hooks, wait_for_deallocations
 from ftcuda.testing import together
 
 
@@ -70,6 +70,7 @@ def test_a_resource_in_python(device, stream, saxpy):
         assert buffer.copy_to(stream=stream).memory_resource is resource
     gc.collect()
     device.sync()
+    wait_for_deallocations()
     assert resource.freed == [(64, stream)] * 2 and not resource.live
 
 
@@ -81,6 +82,7 @@ def close_while_used(resource, device, stream, held_clock):
         target.close()
         assert resource.freed == []
     device.sync()
+    wait_for_deallocations()
     assert [size for size, _ in resource.freed] == [64]
 
 
@@ -103,6 +105,7 @@ def test_memory_counts_until_it_is_given_back(device, stream, held_clock):
         with pytest.raises(OutOfMemoryError):
             limited.allocate(1)
     device.sync()
+    wait_for_deallocations()
     assert [size for size, _ in resource.freed] == [64]
     assert limited.statistics.current_bytes == limited.upstream.statistics.current_bytes == 0
     limited.allocate(64).close()
@@ -310,6 +313,7 @@ def test_hooks(device, stream, unraisable):
         buffer.close()
         buffer.close()
         resource.allocate(24)  # collected at once
+        wait_for_deallocations()
     assert seen == [
         ("allocate", 8, None),
         ("allocate", 16, stream),

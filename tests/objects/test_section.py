@@ -3,7 +3,8 @@
 import asyncio
 import gc
 import threading
-from contextlib import ExitStack, contextmanager
+import weakref
+from contextlib import ExitStack, contextmanager, suppress
 
 import numpy as np
 import pytest
@@ -322,6 +323,86 @@ def test_a_cancelled_task_ends_its_section(stream):
 
     asyncio.run(cancel())
     in_another_thread(stream.record)
+
+
+@pytest.mark.parametrize("ends_by", ["exception", "cancellation", "return"])
+@pytest.mark.parametrize("kept", [False, True])
+def test_a_task_that_ends_inside_its_section_gives_it_up(stream, ends_by, kept):
+    """Whoever waits is told, once, also while somebody keeps the task and its exception, whose traceback has the section.
+    Sabotage: the core keeps the task, which keeps the section; or the section only goes with the traceback."""
+    kept_by_somebody = []
+
+    async def owner():
+        section = stream.exclusive()
+        section.__enter__()
+        if ends_by == "exception":
+            raise KeyError("inside")
+        if ends_by == "cancellation":
+            asyncio.current_task().cancel()
+            await asyncio.sleep(3600)
+        return section if kept else None
+
+    async def run():
+        task = asyncio.create_task(owner())
+        await asyncio.wait([task])
+        if kept:
+            kept_by_somebody.append(task)
+        elif ends_by == "exception":
+            task.exception()  # or asyncio reports it
+
+    def record():
+        with pytest.raises(SectionAbandonedError):
+            stream.record()
+
+    asyncio.run(run())
+    in_another_thread(record)
+    in_another_thread(stream.record)
+    stream.record()
+    for task in kept_by_somebody:
+        with suppress(KeyError, asyncio.CancelledError):
+            section = task.result()
+            with pytest.raises(RuntimeError, match="has ended"):
+                section.__exit__(None, None, None)
+
+
+def test_tasks_that_wait_are_told_by_the_end_of_a_task(stream):
+    """In a thread of their own each. Sabotage: a task's end wakes nobody."""
+    waiting = threading.Event()
+
+    def record():
+        waiting.set()
+        with pytest.raises(SectionAbandonedError):
+            stream.record()
+
+    async def owner():
+        section = stream.exclusive()
+        section.__enter__()
+        future = asyncio.get_running_loop().run_in_executor(None, record)
+        await asyncio.to_thread(waiting.wait)
+        return future, section
+
+    async def run():
+        future, _ = await asyncio.create_task(owner())
+        await future
+
+    asyncio.run(run())
+
+
+def test_nothing_of_a_task_is_kept(stream):
+    """A task that entered sections is collected as any other. Sabotage: the core keeps it, or a table does."""
+    async def owner():
+        for _ in range(3):
+            with stream.exclusive():
+                await asyncio.sleep(0)
+
+    async def run():
+        task = asyncio.create_task(owner())
+        await task
+        return weakref.ref(task)
+
+    gone = asyncio.run(run())
+    gc.collect()
+    assert gone() is None
 
 
 def test_a_section_is_not_held_in_a_forked_child(run_python):

@@ -4,6 +4,7 @@ import gc
 from contextlib import suppress
 
 from ftcuda import Device
+from ftcuda.memory import wait_for_deallocations
 
 
 def empty_caches() -> None:
@@ -29,5 +30,7 @@ def settle() -> None:
     """
     gc.collect()
     wait_for_all()  # a cache keeps what work still uses
+    wait_for_deallocations()
     empty_caches()
     wait_for_all()  # memory is given back in the order of a stream
+    wait_for_deallocations()  # and to resources when work is done

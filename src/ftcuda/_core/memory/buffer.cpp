@@ -84,6 +84,7 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
     Context& context = resource.context();
     const auto make = [&](MemoryResource::Allocation allocation) {
         buffer = Ref<Buffer>::adopt(new Buffer(context, allocation, bytes));
+        buffer->made_after_ = windows::latest();
         buffer->resource_ = Ref<MemoryResource>(resource);
         buffer->any_device_ = resource.kind() != MemoryKind::device;
     };
@@ -114,6 +115,8 @@ Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t byte
     Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer}, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
     buffer->holder_ = holder;
+    if (holder != nullptr && bytes != 0) buffer->window_ = windows::open(pointer);
+    buffer->made_after_ = buffer->window_;
     return buffer;
 }
 
@@ -246,7 +249,33 @@ Status Buffer::carry_out(const FreePlan& plan) noexcept {
 }
 
 void Buffer::destroy(Handout* handout) noexcept {
-    if (is_forked()) return;
+    if (!is_forked() && !waits_for_window()) free(handout);
+}
+
+bool Buffer::waits_for_window() noexcept {
+    if (closed_after_ == 0) closed_after_ = windows::latest();
+    const bool has_memory = bytes_ != 0 && (resource_ || holder_ != nullptr);
+    if (!has_memory || closed_after_ == made_after_) return false;
+    retain();  // the window's, which gives it back after it has gone on with this
+    FTCUDA_SCHEDULE_POINT("wait for a window");
+    const CUdeviceptr begin = allocation_.pointer;
+    if (windows::wait(*this, {begin, begin + bytes_, made_after_, closed_after_})) return true;
+    release_attached();
+    return false;
+}
+
+void Buffer::close_window() noexcept {
+    if (window_ == 0) return;
+    Waiter* waiter = windows::close(allocation_.pointer, window_);
+    while (waiter != nullptr) {
+        Buffer& waiting = static_cast<Buffer&>(*waiter);
+        waiter = waiter->next;  // before it waits for the next one
+        waiting.destroy(nullptr);
+        waiting.release();
+    }
+}
+
+void Buffer::free(Handout* handout) noexcept {
     if (resource_ && bytes_ != 0 && context_->may_destroy()) {
         const ContextScope scope(*context_);
         FreePlan plan{scope.status()};

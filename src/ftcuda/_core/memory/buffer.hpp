@@ -6,10 +6,11 @@
 #include "account.hpp"
 #include "memory.hpp"
 #include "stream_uses.hpp"
+#include "windows.hpp"
 
 namespace ftcuda::core {
 
-class Buffer final : public Shared {
+class Buffer final : public Shared, private windows::Waiter {
 public:
     // From `resource`, in the order of `stream`, which becomes the buffer's home. A null stream is allowed where the
     // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
@@ -22,10 +23,14 @@ public:
                                                  Ref<Buffer>& buffer);
 
     // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it
-    // is handed out (Handout) when the buffer was closed and nobody is inside.
+    // is handed out (Handout) when the buffer was closed, nobody is inside, and no window stands in it (windows.hpp).
+    // The buffer is a window itself, until close_window().
     static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);
     // Constant. Whoever is inside, or knows that nobody has closed the buffer, may use it.
     void* holder() const noexcept { return holder_; }
+    // What held the memory was let go of, or is about to be: those whose memory it is in may go. Idempotent. By whoever
+    // has the holder.
+    void close_window() noexcept;
     // Before others know the buffer: its holder calls credit(), once it has freed the memory.
     void leave_credit_to_holder() noexcept { holder_credits_ = true; }
 
@@ -122,7 +127,10 @@ private:
     FreePlan plan_in_stream() noexcept;
     FreePlan plan_now() noexcept;
     Status carry_out(const FreePlan& plan) noexcept;
+    // Nobody is inside any more.
     void destroy(Handout* handout) noexcept;
+    bool waits_for_window() noexcept;
+    void free(Handout* handout) noexcept;
     void hand_out(Handout* handout) noexcept;
     Status ask_whether_idle(bool& idle) noexcept;
 
@@ -140,6 +148,11 @@ private:
     bool any_device_ = false;
     void* holder_ = nullptr;
     bool holder_credits_ = false;
+    std::uint64_t window_ = 0;      // its number; 0: it is none
+    std::uint64_t made_after_ = 0;  // windows of greater numbers may stand in it
+
+    // For the one who destroys, or who goes on with that. Windows of greater numbers do not stand in it; 0 at first.
+    std::uint64_t closed_after_ = 0;
 
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;

@@ -16,8 +16,7 @@ namespace {
 
 class ExclusiveSection {
 public:
-    explicit ExclusiveSection(Stream& stream)
-        : stream_(stream), status_(stream.begin_exclusive(nullptr, {}, number_)) {}
+    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(0, number_)) {}
     ~ExclusiveSection() {
         if (status_.ok()) stream_.end_exclusive(number_);
     }

@@ -19,9 +19,12 @@ namespace {
 struct Held {
     Ref<Stream> stream;
     std::uint64_t number;
+    std::uint64_t task;
 
     bool is_over() const noexcept { return !stream->is_section(number); }
 };
+
+std::atomic<std::uint64_t> latest_task{0};  // relaxed: a counter
 
 using List = std::vector<Held>;
 
@@ -81,11 +84,11 @@ const PerThread held;
 
 }  // namespace
 
-void remember(Stream& stream, std::uint64_t number) {
+void remember(Stream& stream, std::uint64_t number, std::uint64_t task) {
     List& mine = held.make();
     // Those that other threads ended.
     mine.erase(std::remove_if(mine.begin(), mine.end(), [](const Held& each) { return each.is_over(); }), mine.end());
-    mine.push_back({Ref<Stream>(stream), number});
+    mine.push_back({Ref<Stream>(stream), number, task});
 }
 
 void forget(Stream& stream, std::uint64_t number) noexcept {
@@ -95,6 +98,16 @@ void forget(Stream& stream, std::uint64_t number) noexcept {
         return each.stream.get() == &stream && each.number == number;
     });
     if (found != mine->rend()) mine->erase(std::next(found).base());
+}
+
+std::uint64_t next_task() noexcept { return latest_task.fetch_add(1, std::memory_order_relaxed) + 1; }
+
+void abandon_of_task(std::uint64_t task) noexcept {
+    const List* const mine = held.get();
+    if (mine == nullptr) return;
+    for (const Held& each : *mine) {
+        if (each.task == task) each.stream->abandon_exclusive(each.number);
+    }
 }
 
 }  // namespace ftcuda::core::held_sections

@@ -9,9 +9,9 @@ Section::~Section() {
     }
 }
 
-Status Section::begin(const void* task, Ref<Shared> keeper) {
+Status Section::begin(std::uint64_t task) {
     std::uint64_t number = 0;
-    if (const Status status = stream_->begin_exclusive(task, std::move(keeper), number); !status.ok()) return status;
+    if (const Status status = stream_->begin_exclusive(task, number); !status.ok()) return status;
     number_.store(number, std::memory_order_relaxed);
     levels_.fetch_add(1, std::memory_order_relaxed);
     return {};

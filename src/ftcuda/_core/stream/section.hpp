@@ -14,7 +14,7 @@ public:
     Section& operator=(const Section&) = delete;
 
     // See Stream::begin_exclusive(). Reentrant.
-    Status begin(const void* task, Ref<Shared> keeper);
+    Status begin(std::uint64_t task);
     // False if it was not begun, or has ended.
     bool end() noexcept;
 

@@ -249,10 +249,10 @@ void Stream::name_tasks_by(NameTask name) noexcept { name_task.store(name, std::
 Status Stream::check_task() noexcept {
     if (!section_of_task_.load(std::memory_order_relaxed)) return {};
     const NameTask name = name_task.load(std::memory_order_acquire);
-    const void* const task = name == nullptr ? nullptr : name();  // before the lock: it may attach to the interpreter
+    const std::uint64_t task = name == nullptr ? 0 : name();  // before the lock: it may attach to the interpreter
     const Lock lock(section_mutex_);
     if (section_owner_.load(std::memory_order_relaxed) != &this_thread) return {};  // ended meanwhile
-    return section_task_ == nullptr || section_task_ == task ? Status() : Status(Reason::other_task);
+    return section_task_ == 0 || section_task_ == task ? Status() : Status(Reason::other_task);
 }
 
 Status Stream::wait_for_section() noexcept {
@@ -274,7 +274,7 @@ void Stream::wake_section() noexcept {
     section_changed_.notify_all();
 }
 
-Status Stream::begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) {
+Status Stream::begin_exclusive(std::uint64_t task, std::uint64_t& number) {
     if (is_forked()) return Reason::forked;
     if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
         if (const Status status = check_task(); !status.ok()) return status;
@@ -293,13 +293,12 @@ Status Stream::begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64
         return Reason::abandoned;
     }
     number = ++last_section_;
-    held_sections::remember(*this, number);
+    held_sections::remember(*this, number, task);
     section_.store(number, std::memory_order_relaxed);
     section_owner_.store(&this_thread, std::memory_order_relaxed);
     section_depth_ = 1;
     section_task_ = task;
-    section_keeper_ = std::move(keeper);
-    section_of_task_.store(task != nullptr, std::memory_order_relaxed);
+    section_of_task_.store(task != 0, std::memory_order_relaxed);
     lifetime_.begin_exclusive();
     while ((lifetime_.look() & Lifetime::inner_leases) != 0) section_changed_.wait(section_mutex_);
     return {};
@@ -346,8 +345,7 @@ void Stream::free_section() noexcept {
     section_owner_.store(nullptr, std::memory_order_relaxed);
     section_depth_ = 0;
     section_abandoned_ = false;
-    section_task_ = nullptr;
-    section_keeper_ = Ref<Shared>();
+    section_task_ = 0;
     lifetime_.end_exclusive();
     section_changed_.notify_all();
 }

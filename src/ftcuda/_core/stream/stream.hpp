@@ -61,13 +61,13 @@ public:
 
     // The exclusive section: submissions of other threads wait until it ends, and those of other tasks of its thread
     // are refused, as waiting would keep its own task from running. Reentrant. Waits for a section of another thread
-    // and for submissions in progress. `task`: what the calling thread runs, by its address, which `keeper` keeps; null
+    // and for submissions in progress. `task`: what the calling thread runs, by a number that no other task is given; 0
     // if there is nothing of the kind, or all that the thread runs is meant. `number` is what the section is ended by,
     // from any thread.
     //
-    // A section is abandoned when the thread that began it ends, or whatever could have ended it is gone. The next one
-    // who submits or begins a section is told, once, and ends it by that.
-    Status begin_exclusive(const void* task, Ref<Shared> keeper, std::uint64_t& number) EXCLUDES(section_mutex_);
+    // A section is abandoned when the thread or the task that began it ends, or whatever could have ended it is gone.
+    // The next one who submits or begins a section is told, once, and ends it by that.
+    Status begin_exclusive(std::uint64_t task, std::uint64_t& number) EXCLUDES(section_mutex_);
     // False when there is no such section any more.
     bool end_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
     void abandon_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
@@ -77,7 +77,7 @@ public:
 
     // How the core learns which task a thread runs: set once, before the first section. May attach to the interpreter,
     // so that it is asked with no lock held, and only inside of sections that tasks began.
-    using NameTask = const void* (*)();
+    using NameTask = std::uint64_t (*)();
     static void name_tasks_by(NameTask name) noexcept;
 
     // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp)
@@ -129,8 +129,7 @@ private:
     unsigned section_depth_ GUARDED_BY(section_mutex_) = 0;
     std::uint64_t last_section_ GUARDED_BY(section_mutex_) = 0;
     bool section_abandoned_ GUARDED_BY(section_mutex_) = false;
-    const void* section_task_ GUARDED_BY(section_mutex_) = nullptr;
-    Ref<Shared> section_keeper_ GUARDED_BY(section_mutex_);
+    std::uint64_t section_task_ GUARDED_BY(section_mutex_) = 0;
     // Whether section_task_ is set, for the section's own thread, which stores it. Relaxed: no
     // other thread's reading matters.
     std::atomic<bool> section_of_task_{false};

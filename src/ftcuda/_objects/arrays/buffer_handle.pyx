@@ -12,7 +12,7 @@ from core.driver.status cimport Status
 from core.memory.copy cimport Location, locate
 from core.memory.memory cimport MemoryKind
 from core.sync.ref cimport Ref
-from ftcuda._objects.support.deferred_release cimport release_holder
+from ftcuda._objects.support.deferred_release cimport PendingCall, make_call, release_holder
 from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make_base
 
@@ -62,8 +62,8 @@ cdef class BufferHandle:
             raise_status(status, "close", self, () if named is None else (("the stream", named),))
         # Not at the end of the process, when nothing of Python's may be left.
         if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
-            announce(on_free, self._buffer.pointer(), self._buffer.size(), self._memory_resource, named)
-        return release_holder(context, handout.holder, handout.event, self._memory_resource is None and not collected)
+            make_call(Announcement.of(self, named), not collected)
+        return release_holder(context, handout.holder, handout.event, not collected)
 
     cdef object where(self):
         """The ordinal of the device, -1 for the host's memory."""
@@ -87,6 +87,26 @@ cdef class BufferHandle:
     def __repr__(self):
         state = ", closed" if self._buffer.is_closed() else ""
         return f"<Buffer {self._buffer.pointer():#x}, {self._buffer.size()} bytes{state}>"
+
+
+cdef class Announcement(PendingCall):
+    """Hooks on frees that are told of a buffer."""
+
+    cdef object _resource
+    cdef object _stream
+    cdef size_t _pointer
+    cdef size_t _size
+
+    @staticmethod
+    cdef Announcement of(BufferHandle buffer, object stream):
+        cdef Announcement made = Announcement.__new__(Announcement)
+        made._resource, made._stream = buffer._memory_resource, stream
+        made._pointer, made._size = buffer._buffer.pointer(), buffer._buffer.size()
+        return made
+
+    cdef int call(self) except -1:
+        announce(on_free, self._pointer, self._size, self._resource, self._stream)
+        return 0
 
 
 cdef int visit_all(PyObject* self, visitproc visit, void* extra) noexcept:

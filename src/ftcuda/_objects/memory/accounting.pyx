@@ -13,7 +13,7 @@ cimport core.memory.account as core
 from core.driver.status cimport Status
 from ftcuda._objects.memory.buffer cimport Buffer, checked_size
 from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from
-from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.deferred_release cimport give_back, release_done
 from ftcuda._objects.support.raising cimport refuse_in_child
 
 from ftcuda.errors import OutOfMemoryError
@@ -27,6 +27,8 @@ MemoryStatistics.__doc__ = "Bytes and numbers of allocations: live now, at most 
 LiveAllocation = namedtuple("LiveAllocation", ("buffer", "size", "stack"), module=__name__)
 LiveAllocation.__doc__ = "A buffer that was not closed yet, its bytes, and the lines that led to its allocation."
 
+
+cdef double SECONDS_FOR_OTHERS = 1.0  # for calls of deallocate, which may wait for a lock that this thread holds
 
 cdef enum: DEEPEST = 100  # wrappers ask each other, and end with each other, on the stack
 
@@ -163,9 +165,13 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
         cdef Status status
         with nogil:
             charged = account.charge(wanted)
+        if not charged and give_back(SECONDS_FOR_OTHERS):
+            with nogil:
+                charged = account.charge(wanted)
         if not charged:
             gc.collect()  # what nobody refers to any more may hold the memory
             release_done()
+            give_back(SECONDS_FOR_OTHERS)
             with nogil:
                 charged = account.charge(wanted)
         if not charged:

@@ -18,9 +18,9 @@ from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where,
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
 from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.memory.deallocation cimport Deallocation
+from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.deferred_release cimport defer_release, release_holder
+from ftcuda._objects.support.deferred_release cimport defer_release, give_way, release_holder
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
@@ -109,17 +109,26 @@ cdef class Buffer(BufferHandle):
             raise TypeError(f"mr must have a method deallocate, which {type(mr).__name__} has not")
         cdef Location location = Location.unknown
         cdef int ordinal = -1
+        cdef Deallocation deallocation
+        cdef Ownership ownership
         if mr is not None:
-            owner = Deallocation.of(mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream))
+            give_way()
+            deallocation = Deallocation.of(
+                mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream)
+            )
+            holder = <void*>deallocation
             ordinal = device_of_resource(mr)
         elif pointer != 0:
             ordinal = ordinal_of_memory(pointer, location)
         device = as_device(None) if ordinal < 0 else as_device(ordinal)
         if owner is not None:
-            holder = <void*>owner
+            ownership = Ownership.of(owner)
+            holder = <void*>ownership
         made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
         if mr is not None:
-            (<Deallocation>owner).free_for(made.get())
+            deallocation.hold(made.get())
+        elif owner is not None:
+            ownership.hold(made.get())
         Py_XINCREF(<PyObject*>holder)  # the core's, until it hands it out
         buffer = Buffer.made_of(made.detach(), mr)
         if mr is None:
@@ -150,11 +159,14 @@ cdef class Buffer(BufferHandle):
         cdef core.Handout handout
         found = None
         if self._buffer.holder() != NULL and self._buffer.enter():
-            found = <object>self._buffer.holder()
+            holder = <object>self._buffer.holder()
+            if isinstance(holder, Ownership):
+                found = (<Ownership>holder).owner
+            holder = None
             with nogil:
                 self._buffer.leave(handout)
             release_holder(&self._buffer.context(), handout.holder, handout.event, False)
-        return None if isinstance(found, Deallocation) else found
+        return found
 
     @property
     def device(self):

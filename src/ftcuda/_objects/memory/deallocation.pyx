@@ -1,4 +1,7 @@
-"""Calls of `deallocate` of memory resources that are written in Python."""
+"""What holds memory that is not ftcuda's: an owner, or the call of `deallocate` of a resource written in Python.
+
+Each is the core's from the buffer's beginning on, which hands it out once: when it ends, the memory is given back.
+"""
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -10,7 +13,7 @@ from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport CUevent
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.deferred_release cimport PendingDeallocation, defer_release_until
+from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.deferred_release import run_contained
@@ -20,11 +23,10 @@ cdef extern from "Python.h":
     int Py_IsFinalizing() nogil
 
 
-cdef class Deallocation(PendingDeallocation):
+cdef class Deallocation(PendingCall):
     def __dealloc__(self):
         Py_XDECREF(self._named.load())
-        if self._counted != NULL:
-            self._counted.release_attached()
+        end_hold(self._held)
 
     @staticmethod
     cdef Deallocation of(object resource, size_t address, size_t size, Stream stream):
@@ -35,11 +37,11 @@ cdef class Deallocation(PendingDeallocation):
         made._stream = stream
         return made
 
-    cdef void free_for(self, buffers.Buffer* buffer) noexcept:
+    cdef void hold(self, buffers.Buffer* buffer) noexcept:
         """Once, before others know the buffer."""
         buffer.retain()
         buffer.leave_credit_to_holder()
-        self._counted = buffer
+        self._held = buffer
 
     cdef int name(self, Stream stream) except -1:
         """Notes the stream that `close` was given, unless another thread was first. By who is inside the buffer."""
@@ -48,21 +50,49 @@ cdef class Deallocation(PendingDeallocation):
             Py_INCREF(stream)
         return 0
 
-    cdef int deallocate(self, Context* context, CUevent event) except -1:
+    cdef int call(self) except -1:
         cdef Stream stream = self._stream
         if self._named.load() != NULL:
             stream = <Stream><object>self._named.load()
         if stream.is_closed:  # what is allowed to a stream of ours that buffers still use, others cannot ask of it
             stream = LEGACY_DEFAULT_STREAM
         # A resource that fails to say how it frees gets its memory back all the same.
-        if event != NULL and not (run_contained(is_ordered, self._resource) and order_after(stream, context, event)):
-            return defer_release_until(context, event, self)
+        if self._event != NULL and not (
+            run_contained(is_ordered, self._resource) and order_after(stream, self._context, self._event)
+        ):
+            return defer_release_until(self._context, self._event, self)
         if Py_IsFinalizing():
             return 0  # the resource's module may be empty by now
+        with nogil:
+            self._held.close_window()  # from here on the memory is the resource's, which may have it from a block
         run_contained(self._resource.deallocate, self._address, self._size, stream=stream)
         with nogil:
-            self._counted.credit()
+            self._held.credit()
         return 0
+
+
+cdef class Ownership:
+    def __dealloc__(self):
+        end_hold(self._held)
+
+    @staticmethod
+    cdef Ownership of(object owner):
+        cdef Ownership made = Ownership.__new__(Ownership)
+        made.owner = owner
+        return made
+
+    cdef void hold(self, buffers.Buffer* buffer) noexcept:
+        """Once, before others know the buffer."""
+        buffer.retain()
+        self._held = buffer
+
+
+cdef void end_hold(buffers.Buffer* held) noexcept:
+    """The memory is given back, or will never be: a buffer that it lies in need not wait for it."""
+    if held != NULL:
+        with nogil:
+            held.close_window()
+        held.release_attached()
 
 
 def is_ordered(resource):

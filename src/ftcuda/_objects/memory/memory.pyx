@@ -15,6 +15,7 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.deferred_release cimport give_back, release_done
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_in_child
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce
@@ -195,6 +196,8 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
         status = buffers.Buffer.allocate(source[0], wanted, core_stream, made)
     if status.code() == 2:
         gc.collect()  # what nobody refers to any more may hold the memory
+        release_done()
+        give_back(1.0)  # to resources written in Python that have it from here
         with nogil:
             status = buffers.Buffer.allocate_where_memory_is_short(source[0], wanted, core_stream, made)
         if status.code() == 2:

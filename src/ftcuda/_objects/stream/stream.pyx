@@ -1,15 +1,16 @@
 """Streams."""
 
 import sys
+from weakref import WeakKeyDictionary
 
 from cpython.ref cimport Py_INCREF
+from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
 cimport core.stream.stream as core
 from core.device.device cimport Context
 from core.driver.status cimport Status
-from core.stream.deferred_release cimport ForeignReference
-from core.sync.ref cimport Ref, Shared
+from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.driver cimport require_driver
@@ -272,8 +273,8 @@ cdef class Stream:
         that was begun outside of any task is all the thread's.
 
         Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a
-        generator that is collected. If the thread that entered it ends before, or the context manager is lost, the next
-        one who submits or enters gets `SectionAbandonedError`, once; then the stream works again.
+        generator that is collected. If the thread or the task that entered it ends before, or the context manager is
+        lost, the next one who submits or enters gets `SectionAbandonedError`, once; then the stream works again.
 
         Thread safety: atomic.
 
@@ -374,15 +375,9 @@ cdef class ExclusiveSection:
 
     def __enter__(self):
         cdef Status status
-        cdef Ref[Shared] keeper
-        cdef void* task_address = NULL
-        task = running_task()
-        if task is not None:
-            task_address = <void*>task
-            keeper = Ref[Shared].adopt(<Shared*>new ForeignReference(task_address))
-            Py_INCREF(task)  # the core's, until release_done() takes it over
+        cdef uint64_t task = running_task()
         with nogil:
-            status = self._section.begin(task_address, keeper)
+            status = self._section.begin(task)
         check(status, "begin an exclusive section of", self._stream)
         return self._stream
 
@@ -390,7 +385,6 @@ cdef class ExclusiveSection:
         cdef bool ended
         with nogil:
             ended = self._section.end()
-        release_done()  # the task
         if not ended:
             raise RuntimeError(
                 f"cannot end the exclusive section of {self._stream}: it was not begun, or has ended; a section "
@@ -399,18 +393,37 @@ cdef class ExclusiveSection:
         return False
 
 
-cdef object running_task():
-    """The asyncio task that the calling thread runs; None if it runs none."""
+# The numbers of asyncio tasks that entered a section, which the core knows them by: it keeps no task, because a task
+# keeps what its exception's traceback refers to, perhaps the section that is to be let go of. The steps of this
+# dictionary are atomic, which is all that is asked of it; the numbers are given out by the core's counter.
+TASKS = WeakKeyDictionary()
+
+
+cdef uint64_t running_task() except? 0:
+    """The number of the asyncio task that the calling thread runs; 0 if it runs none."""
     asyncio = sys.modules.get("asyncio")  # who has not imported it has no tasks
     find_loop = getattr(asyncio, "_get_running_loop", None)  # without it another thread is importing asyncio just now
     loop = None if find_loop is None else find_loop()
-    return None if loop is None else asyncio.current_task(loop)
+    task = None if loop is None else asyncio.current_task(loop)
+    if task is None:
+        return 0
+    number = TASKS.get(task)
+    if number is None:  # nobody else asks for this task: it runs here
+        TASKS[task] = number = core.next_task()
+        task.add_done_callback(end_sections)
+    return number
 
 
-cdef const void* name_task() noexcept nogil:
+def end_sections(task):
+    """Called when a task has ended, in its thread: by its end, an exception or its cancellation."""
+    cdef uint64_t number = TASKS.pop(task, 0)
+    with nogil:
+        core.abandon_of_task(number)
+
+
+cdef uint64_t name_task() noexcept nogil:
     with gil:
-        task = running_task()
-        return NULL if task is None else <void*>task  # an address to compare with that of a task which is kept
+        return running_task()
 
 
 core.Stream.name_tasks_by(name_task)

@@ -5,10 +5,17 @@ from core.stream.stream cimport Stream
 cdef int defer_release(Stream* stream, object wanted) except -1
 cdef int defer_release_until(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
-cdef int release_holder(Context* context, void* holder, CUevent event, bint waits) except -1
+cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1
+cdef int make_call(PendingCall wanted, bint closing) except -1
+cdef int give_way() except -1
+cdef bint give_back(double seconds) except -1
 
 
-cdef class PendingDeallocation:
-    """Memory that is given back, once, to somebody else's code. What holds a buffer's memory is this, or its owner."""
+cdef class PendingCall:
+    """A call of others' code, which comes once. Memory that is given back to a resource is held by one."""
 
-    cdef int deallocate(self, Context* context, CUevent event) except -1
+    # By whoever is about to call.
+    cdef Context* _context
+    cdef CUevent _event      # what it comes after, which call() takes over; null where that is reached
+
+    cdef int call(self) except -1

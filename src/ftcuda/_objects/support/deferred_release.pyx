@@ -1,33 +1,60 @@
-"""Objects that live until the work submitted with them is done, and the calls of foreign code that no caller waits for.
+"""Objects that live until the work submitted with them is done, and calls of others' code that nobody waits for.
+
+What others wrote, `deallocate` of a resource or a hook, is called by `close()`, whose caller knows what it does. All
+other such calls are handed over to a thread of ftcuda's: a finalizer runs amid any code, in a collection or where some
+reference happens to be the last, and the thread may hold the very lock there that `deallocate` takes.
 """
 
+import _thread
+import gc
+
 from cpython.object cimport PyObject
-from cpython.ref cimport Py_DECREF, Py_INCREF
+from cpython.ref cimport Py_INCREF
+from libcpp.vector cimport vector
 
 cimport core.stream.deferred_release as core
+cimport core.sync.handover as handover
 from core.device.device cimport Context
+from core.driver.status cimport Reason, Status
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
+from core.sync.limit cimport Limit
+from ftcuda._objects.support.waiting cimport limit_of
 
 cdef extern from "Python.h":
+    void Py_DECREF(PyObject* object)
     void PyErr_WriteUnraisable(object where)
     void PyErr_SetRaisedException(PyObject* error)  # takes the reference over
+    int Py_IsFinalizing()
+
+ctypedef PyObject* Reference
 
 cdef extern from *:
     """
+    #include <utility>
+    #include <vector>
     static thread_local int nested_releases = 0;  // in how many this thread is, of which each began the next
     static thread_local bool left_to_outermost = false;
+    static thread_local bool is_collecting = false;    // the thread collects garbage
+    static thread_local bool is_calling = false;       // it is in a call of others' code
+    static thread_local std::vector<PyObject*> postponed;  // the calls that came up in that one, each with a reference
+    static std::vector<PyObject*> take_postponed() { return std::exchange(postponed, {}); }
     """
     int nested_releases
     bint left_to_outermost
+    bint is_collecting
+    bint is_calling
+    vector[Reference] postponed
+    vector[Reference] take_postponed()
 
-cdef enum: DEEPEST_RELEASE = 50  # as CPython's own containers: chains of owners may be longer than any stack is deep
+cdef enum:
+    DEEPEST_RELEASE = 50     # as CPython's own containers: chains of owners may be longer than any stack is deep
+    MOST_HANDED_OVER = 4096  # above which who makes more of them waits a moment
 
 
-cdef class PendingDeallocation:
-    cdef int deallocate(self, Context* context, CUevent event) except -1:
-        """Gives the memory back, after `event`, which is taken over, where work may still use it; null where none does.
-        """
+cdef class PendingCall:
+    cdef int call(self) except -1:
+        """Makes the call, or defers it until its event is reached."""
         raise NotImplementedError()
 
 
@@ -43,6 +70,15 @@ def run_contained(function, *arguments, **keywords):
         PyErr_SetRaisedException(<PyObject*>error)
         PyErr_WriteUnraisable(function)
         return None
+
+
+def note_collection(phase, _):
+    """One of `gc.callbacks`, which run in the thread that collects."""
+    global is_collecting
+    is_collecting = phase == "start"
+
+
+gc.callbacks.append(note_collection)
 
 
 cdef int defer_release(Stream* stream, object wanted) except -1:
@@ -62,59 +98,209 @@ cdef int defer_release_until(Context* context, CUevent event, object wanted) exc
 
 
 cdef int release_done() except -1:
-    """Lets go of objects whose work is done, and gives memory back to resources that are written in Python."""
-    cdef void* found
+    """Lets go of objects whose work is done, and hands over the calls that come then."""
+    cdef Reference found
+    if is_collecting or is_calling:
+        return 0  # a later call does
+    if handover.unfinished() != 0:
+        start_thread()
+        make_scheduled()
     # In a release that is too deep the outermost one comes to them.
     while core.is_pending() and nested_releases < DEEPEST_RELEASE:
         with nogil:
-            found = core.pop_done()
+            found = <Reference>core.pop_done()
         if found == NULL:
             return 0
-        release(found, NULL, NULL)
+        if isinstance(<object>found, PendingCall):
+            (<PendingCall>found)._event = NULL
+            hand_over(found)
+        else:
+            let_go(found)
     return 0
 
 
-cdef int release(void* reference, Context* context, CUevent event) except -1:
-    """Takes over a reference, and lets go of the object, which may end others; memory is given back after `event`."""
+cdef void let_go(Reference wanted) noexcept:
+    """Takes over a reference; if that is the last one, the object may end others."""
     global nested_releases
     nested_releases += 1
-    try:
-        wanted = <object>reference
-        Py_DECREF(wanted)
-        if isinstance(wanted, PendingDeallocation):
-            (<PendingDeallocation>wanted).deallocate(context, event)
-        elif event != NULL:
-            defer_release_until(context, event, wanted)
-        wanted = None
-    finally:
-        nested_releases -= 1
-    return 0
+    Py_DECREF(wanted)
+    nested_releases -= 1
 
 
-cdef int release_holder(Context* context, void* holder, CUevent event, bint waits) except -1:
-    """Lets go of the `holder` that a buffer handed out, which is taken over, as is `event`.
+cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1:
+    """Takes over the `holder` that a buffer handed out, and its `event`.
 
-    At once if that is reached, or if this call `waits` for it, else in a later call of any thread.
+    A call comes after the event: from here in `closing`, else from the thread. Anything else is let go of: here if the
+    event is reached, for which `closing` waits; else in a later call of any thread.
     """
     global left_to_outermost
+    cdef Reference reference = <Reference>holder
     cdef bint over = event == NULL
     if holder == NULL:
         return 0
+    cdef bint is_call = isinstance(<object>reference, PendingCall)
     with nogil:
         if not over:
             over = core.is_over(context[0], event)
-        if not over and waits:
+        if not over and closing and not is_call:
             over = True
             core.wait_for(context[0], event).ignore()  # a context that ended uses nothing any more
     if over:
         event = NULL
-    if nested_releases >= DEEPEST_RELEASE:
-        left_to_outermost = True
+    if is_call:
+        (<PendingCall>reference)._context = context
+        (<PendingCall>reference)._event = event
+        return make_or_hand_over(reference, closing)
+    if over and (is_collecting or is_calling):
+        return hand_over(reference)  # its finalizer is others' code too
+    if not over or nested_releases >= DEEPEST_RELEASE:
+        left_to_outermost = left_to_outermost or over
         with nogil:
             core.defer(context[0], event, holder)
         return 0
-    release(holder, context, event)
+    let_go(reference)
     if left_to_outermost and nested_releases == 0:
         left_to_outermost = False
         return release_done()
     return 0
+
+
+cdef int make_call(PendingCall wanted, bint closing) except -1:
+    """Makes a call that a `close()` asks for at once; see `make_or_hand_over`."""
+    Py_INCREF(wanted)
+    return make_or_hand_over(<Reference>wanted, closing)
+
+
+cdef int make_or_hand_over(Reference call, bint closing) except -1:
+    """Takes over a reference to a call. `closing`: it is what the thread's own code asked for."""
+    if not closing or is_collecting:
+        return hand_over(call)
+    if is_calling:
+        postponed.push_back(call)  # after that one, which may have locked what this one locks
+        return 0
+    return make(call)
+
+
+cdef int make(Reference call) except -1:
+    """Takes over a reference to a call, and makes it and those that come up meanwhile; what is no call is let go of."""
+    global is_calling
+    cdef vector[Reference] calls
+    cdef Reference each
+    calls.push_back(call)
+    is_calling = True
+    while not calls.empty():
+        for each in calls:
+            if isinstance(<object>each, PendingCall):
+                run_contained(call_of, <object>each)
+            Py_DECREF(each)  # may end others
+        calls = take_postponed()
+    is_calling = False
+    return 0
+
+
+def call_of(PendingCall wanted not None):
+    """Makes a call."""
+    wanted.call()
+
+
+cdef int hand_over(Reference call) except -1:
+    """Takes over a reference to a call, or to an object to let go of, for the thread."""
+    if Py_IsFinalizing():
+        return 0  # what it needs may be empty by now
+    with nogil:
+        handover.put(<void*>call)
+    return start_thread()
+
+
+cdef int start_thread() except -1:
+    """Starts the thread, unless it runs. If there can be none, a later call tries again."""
+    if handover.claim_thread():
+        try:
+            _thread.start_new_thread(make_handed_over, ())
+        except RuntimeError:
+            handover.give_claim_back()
+    return 0
+
+
+def make_handed_over():
+    """What the thread runs; its end is that of the process."""
+    cdef Reference call
+    while True:
+        with nogil:
+            call = <Reference>handover.take()
+        make(call)
+        handover.finish()
+
+
+cdef int make_scheduled() except -1:
+    """Makes the calls that the scheduler of a test has kept from the thread, which it does not know."""
+    cdef Reference call
+    while True:
+        with nogil:
+            call = <Reference>handover.take_scheduled()
+        if call == NULL:
+            return 0
+        make(call)
+        handover.finish()
+
+
+cdef int give_way() except -1:
+    """For who makes what the thread will give back: waits a moment if it cannot keep up."""
+    cdef Limit limit
+    if handover.unfinished() > MOST_HANDED_OVER and not is_calling:
+        limit.seconds = 0.01
+        with nogil:
+            handover.wait_until_at_most(MOST_HANDED_OVER, limit).ignore()
+    return 0
+
+
+cdef bint give_back(double seconds) except -1:
+    """Waits, so long at most, for the calls that were handed over; whether there were any."""
+    cdef Limit limit
+    if handover.unfinished() == 0 or is_calling or is_collecting:
+        return False
+    make_scheduled()
+    limit.seconds = seconds
+    with nogil:
+        handover.adopt_scheduled()
+        handover.wait_until_at_most(0, limit).ignore()
+    return True
+
+
+def wait_for_deallocations(timeout=None):
+    """Waits until all memory that was dropped so far, and that no work uses any more, was given back to its resource.
+
+    A buffer that is closed is given back by `close()`. One that is dropped is given back a moment later, by a thread of
+    ftcuda's: `deallocate` of a resource written in Python, and hooks on frees, are never called amid other code.
+
+    Parameters
+    ----------
+    timeout : float, optional
+        Seconds after which to give up; None waits for ever.
+
+    Thread safety: atomic. Blocks detached from the interpreter; hold no lock that `deallocate` takes.
+
+    Raises
+    ------
+    TimeoutError
+        A call of `deallocate` is not over yet.
+    RuntimeError
+        In `deallocate` or a hook, for which it would wait itself.
+    """
+    cdef Limit limit = limit_of(timeout)
+    cdef Status status
+    if is_calling or is_collecting:
+        raise RuntimeError("cannot wait for deallocations in deallocate, a hook or a finalizer: it is one of them")
+    release_done()
+    with nogil:
+        handover.adopt_scheduled()
+        status = handover.wait_until_at_most(0, limit)
+    if status.reason() == Reason.timed_out:
+        raise TimeoutError(f"deallocations are not over in time; {handover.unfinished()} are to be done")
+    if status.reason() == Reason.interrupted:
+        pass_on()
+
+
+cdef int pass_on() except -1:
+    """Raises the exception that is set already."""
+    return -1

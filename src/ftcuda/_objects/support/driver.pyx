@@ -11,6 +11,7 @@ from libcpp.string cimport string
 from core.device.process cimport begin_exit
 from core.sync.fork cimport watch_forks
 from core.driver.loader cimport candidates, load, loaded, loaded_driver
+from ftcuda._objects.support.deferred_release cimport give_back
 
 from ftcuda._objects.support.installed import installed
 from ftcuda.errors import DriverNotFoundError
@@ -42,6 +43,7 @@ cdef int require_driver() except -1:
 
 def _begin_exit():
     """Runs at exit, in the thread that ends the process."""
+    give_back(1.0)  # what was dropped before
     # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter,
     # which then crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now
     # on, and soon none of them is on its way there.

@@ -26,6 +26,7 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         @staticmethod
         Ref[Buffer] wrap(Context& context, uint64_t pointer, size_t bytes, void* holder) except +
         void* holder()
+        void close_window()
         void leave_credit_to_holder()
         void credit()
         uint64_t pointer()

@@ -4,7 +4,7 @@ from libcpp cimport bool
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport Event
-from core.sync.ref cimport Ref, Shared
+from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
 
 
@@ -43,11 +43,16 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         Status wait(Event& event)
         Status wait(Stream& other)
         @staticmethod
-        void name_tasks_by(const void* (*name)() noexcept nogil)
+        void name_tasks_by(uint64_t (*name)() noexcept nogil)
 
 
 cdef extern from "_core/stream/section.hpp" namespace "ftcuda::core" nogil:
     cppclass Section:
         Section(Stream& stream)
-        Status begin(const void* task, Ref[Shared] keeper) except +
+        Status begin(uint64_t task) except +
         bool end()
+
+
+cdef extern from "_core/stream/held_sections.hpp" namespace "ftcuda::core::held_sections" nogil:
+    uint64_t next_task()
+    void abandon_of_task(uint64_t task)

@@ -1,0 +1,96 @@
+#include "windows.hpp"
+
+#include "../sync/fork.hpp"
+#include "../sync/mutex.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
+
+namespace ftcuda::core::windows {
+
+using abi::CUdeviceptr;
+
+namespace {
+
+struct Place {
+    CUdeviceptr address;
+    std::uint64_t number;
+
+    bool operator<(const Place& other) const noexcept {
+        return std::tie(address, number) < std::tie(other.address, other.number);
+    }
+};
+
+struct alignas(64) Shard {
+    Mutex mutex{Rank::windows};
+    std::map<Place, Waiter*> open GUARDED_BY(mutex);  // each with those who wait for it
+};
+
+// Threads that work in memory of their own seldom meet: a shard has some of the memory, in pieces of 2 MiB.
+constexpr unsigned piece_bits = 21;
+using Shards = std::array<Shard, 64>;
+
+Shards& shards = *new Shards;  // never destroyed: daemon threads outlive main()
+
+Shard& shard_of(CUdeviceptr piece) noexcept { return shards[piece % std::tuple_size<Shards>::value]; }
+
+// Relaxed: whoever ends a buffer comes after those who opened windows in it, by the buffer's own word or by what the
+// program does. A window that is opened meanwhile counts or not.
+std::atomic<std::uint64_t> latest_number{0};
+
+// The first window in `range`; the end if there is none.
+template <class Open>
+typename Open::iterator find(Open& open, const Range& range) noexcept {
+    auto found = open.lower_bound({range.begin, range.after + 1});
+    while (found != open.end() && found->first.address < range.end) {
+        const Place& place = found->first;
+        if (place.number > range.after && place.number <= range.until) return found;
+        const bool too_old = place.number <= range.after;
+        found = open.lower_bound({place.address + (too_old ? 0 : 1), range.after + 1});
+    }
+    return open.end();
+}
+
+}  // namespace
+
+std::uint64_t latest() noexcept { return latest_number.load(std::memory_order_relaxed); }
+
+std::uint64_t open(CUdeviceptr address) {
+    Shard& shard = shard_of(address >> piece_bits);
+    const Lock lock(shard.mutex);
+    const std::uint64_t number = latest_number.fetch_add(1, std::memory_order_relaxed) + 1;
+    shard.open.emplace(Place{address, number}, nullptr);
+    return number;
+}
+
+bool wait(Waiter& waiter, const Range& range) noexcept {
+    if (is_forked()) return false;
+    const CUdeviceptr first = range.begin >> piece_bits;
+    const CUdeviceptr last = (range.end - 1) >> piece_bits;
+    const CUdeviceptr count = std::min<CUdeviceptr>(last - first + 1, shards.size());
+    for (CUdeviceptr piece = first; piece != first + count; ++piece) {
+        Shard& shard = shard_of(piece);
+        const Lock lock(shard.mutex);
+        const auto found = find(shard.open, range);
+        if (found == shard.open.end()) continue;
+        waiter.next = found->second;
+        found->second = &waiter;
+        return true;
+    }
+    return false;
+}
+
+Waiter* close(CUdeviceptr address, std::uint64_t number) noexcept {
+    if (is_forked()) return nullptr;
+    Shard& shard = shard_of(address >> piece_bits);
+    const Lock lock(shard.mutex);
+    const auto found = shard.open.find({address, number});
+    if (found == shard.open.end()) return nullptr;
+    Waiter* const waiting = found->second;
+    shard.open.erase(found);
+    return waiting;
+}
+
+}  // namespace ftcuda::core::windows

@@ -1,0 +1,38 @@
+// Windows: buffers in memory that somebody else gives back, an owner or a resource written in Python. A window stands in
+// the memory of every buffer that was there before it and has the window's first byte. While one is open, which is until
+// what holds its memory was let go of, those buffers keep theirs: whatever refers to what in Python, and in whatever
+// order the garbage collector ends it.
+#pragma once
+
+#include "../../_driver/abi.hpp"
+
+#include <cstdint>
+
+namespace ftcuda::core::windows {
+
+// The number of the window that was opened last.
+std::uint64_t latest() noexcept;
+
+// Opens a window that begins at `address`: its number.
+std::uint64_t open(abi::CUdeviceptr address);
+
+// A buffer that waits: what it is made of derives from this.
+struct Waiter {
+    Waiter* next = nullptr;
+};
+
+// The memory from `begin` to before `end`, and the numbers of the windows that may stand in it: from `after`, without
+// that one, to `until`.
+struct Range {
+    abi::CUdeviceptr begin, end;
+    std::uint64_t after, until;
+};
+
+// If a window stands in `range`: true, and `waiter` is among those that its close() returns. Whoever gets it there asks
+// again, as others may stand there too.
+bool wait(Waiter& waiter, const Range& range) noexcept;
+
+// Closes the window, if it is open: a list of those who wait for it.
+Waiter* close(abi::CUdeviceptr address, std::uint64_t number) noexcept;
+
+}  // namespace ftcuda::core::windows

@@ -1,0 +1,90 @@
+#include "handover.hpp"
+
+#include "../../_driver/schedule.hpp"
+#include "fork.hpp"
+#include "limit.hpp"
+#include "mutex.hpp"
+
+#include <atomic>
+#include <deque>
+
+namespace ftcuda::core::handover {
+
+namespace {
+
+using Calls = std::deque<void*>;
+
+// None of it is ever destroyed: daemon threads outlive main(), and one waits here.
+Mutex& mutex = *new Mutex(Rank::handover);
+Condition& changed = *new Condition;
+Calls& calls GUARDED_BY(mutex) = *new Calls;
+Calls& scheduled GUARDED_BY(mutex) = *new Calls;
+
+// Released when a call is over: who then sees that none is left sees what the calls did.
+std::atomic<std::size_t> count{0};
+std::atomic<bool> claimed{false};  // relaxed: it guards no data
+
+bool is_scheduled() noexcept {
+#ifdef FTCUDA_SCHEDULE_POINTS
+    return driver::schedule::is_on();
+#else
+    return false;
+#endif
+}
+
+void* pop(Calls& from) {
+    if (from.empty()) return nullptr;
+    void* const call = from.front();
+    from.pop_front();
+    return call;
+}
+
+}  // namespace
+
+void put(void* call) {
+    if (is_forked()) return;
+    const bool stays = is_scheduled();
+    const Lock lock(mutex);
+    count.fetch_add(1, std::memory_order_relaxed);
+    (stays ? scheduled : calls).push_back(call);
+    if (!stays) changed.notify_all();
+}
+
+bool claim_thread() noexcept {
+    return !claimed.load(std::memory_order_relaxed) && !claimed.exchange(true, std::memory_order_relaxed);
+}
+
+void give_claim_back() noexcept { claimed.store(false, std::memory_order_relaxed); }
+
+void* take() {
+    const Lock lock(mutex);
+    while (calls.empty()) changed.wait(mutex);
+    return pop(calls);
+}
+
+void* take_scheduled() {
+    if (unfinished() == 0 || is_forked() || !is_scheduled()) return nullptr;
+    const Lock lock(mutex);
+    return pop(scheduled);
+}
+
+void finish() noexcept { count.fetch_sub(1, std::memory_order_release); }
+
+std::size_t unfinished() noexcept { return count.load(std::memory_order_acquire); }
+
+Status wait_until_at_most(std::size_t wanted, const Limit& limit) noexcept {
+    return wait_until_ready(limit, true, [&] {
+        if (is_forked() || unfinished() <= wanted) return Status();
+        return Status::from_driver(abi::CUDA_ERROR_NOT_READY, Entry::cuEventQuery);
+    });
+}
+
+void adopt_scheduled() {
+    if (is_forked()) return;
+    const Lock lock(mutex);
+    calls.insert(calls.end(), scheduled.begin(), scheduled.end());
+    scheduled.clear();
+    changed.notify_all();
+}
+
+}  // namespace ftcuda::core::handover
