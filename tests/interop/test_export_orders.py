@@ -4,6 +4,7 @@ Each test names the sabotage in stress/sabotage/mutants.toml that it notices.
 """
 
 import ctypes
+from contextlib import ExitStack
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import ftcuda
 from ftcuda import ClosedError, LegacyPinnedMemoryResource, StridedMemoryView
-from ftcuda.testing import faults, simulation
+from ftcuda.testing import faults, simulation, together
 from tests.conftest import simulated_only
 from tests.promise.test_orders import beside
 
@@ -141,20 +142,39 @@ READS = {
 def test_the_host_reads_after_the_work(way, world):
     """The device stands still until the reader was found waiting: who does not wait reads what was there before.
 
-    Sabotage: host-exports-do-not-wait, copies-for-export-are-handed-out-unfinished, imports-of-pinned-memory-are-early,
+    Sabotage: host-exports-do-not-wait, imports-of-pinned-memory-are-early,
     copied-views-forget-their-stream, copies-of-pageable-memory-do-not-wait.
     """
     entry, prepare = READS[way]
     read = prepare(world)
-    with simulation.held_clock(), faults.holding(entry) as wait:
+    with simulation.held_clock(), faults.holding(entry) as wait, ExitStack() as stack:
+        if entry == ORDER:  # who is not ordered would wait here for ever
+            unordered = stack.enter_context(faults.failing(SYNC, 999))
         for buffer in (world.pinned, world.on_device):
             buffer.fill(7, stream=world.stream)
 
         def go_on(finish):
+            if entry == ORDER:
+                unordered.release()
             simulation.release_clock()
             finish()
 
         assert beside(wait, read, go_on) == bytes([7]) * COUNT
+
+
+def test_a_copy_for_a_consumer_is_waited_for(world):
+    """A wait that fails is a wait. Not in the main thread, which asks again and again.
+
+    Sabotage: copies-for-export-are-handed-out-unfinished.
+    """
+
+    def export(index):
+        with faults.failing(SYNC, 999) as fault:
+            with pytest.raises(ftcuda.CUDAError) as raised:
+                world.on_device.__dlpack__(dl_device=(1, 0), max_version=(1, 0))
+            assert fault.hits == 1 and raised.value.entry_point == SYNC
+
+    together(1, export)
 
 
 # ---- Streams ---------------------------------------------------------------------------------------------------------
@@ -249,7 +269,7 @@ def test_a_consumer_does_not_join_a_capture(world):
 
 @pytest.mark.parametrize("protocol", ["dlpack", "interface"])
 def test_a_closed_stream_orders_nothing(world, device, protocol):
-    """A view whose stream is closed cannot say what comes after the work in it. Sabotage: closed-streams-are-named."""
+    """A view whose stream is closed cannot say what comes after the work in it."""
     gone = device.create_stream()
     view = StridedMemoryView(interface(world.on_device), gone)
     gone.close()

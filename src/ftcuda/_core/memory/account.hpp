@@ -1,5 +1,5 @@
-// What was allocated through a counting or limiting resource: charged before the allocation, confirmed after it, credited
-// when the buffer is freed.
+// What was allocated through a counting or limiting resource: charged before the allocation, confirmed after it, and
+// credited when the buffer is freed.
 #pragma once
 
 #include "../sync/mutex.hpp"
