@@ -106,7 +106,7 @@ def used_pinned(world):
     buffer = world.pinned.allocate(64)
     buffer.fill(1, stream=world.stream)
     buffer.close()
-    world.stream.sync()
+    world.device.sync()  # its event is in the context's own stream
 
 
 def cache_lets_go(world):
