@@ -127,11 +127,10 @@ def used(world, resource):
     return buffer
 
 
-def used_alone(world, resource, size):
-    """A buffer of `resource` that its own stream uses."""
-    buffer = resource.allocate(size, stream=world.stream)
+def allocated(world, resource, stream):
+    """A buffer of `resource`, of which a cache keeps none that is of a default stream."""
+    buffer = resource.allocate(64, stream=stream)
     world.keep(buffer)
-    buffer.fill(1, stream=world.stream)
     return buffer
 
 
@@ -184,8 +183,8 @@ OPERATIONS = {
     "CachingMemoryResource.allocate again": lambda w: w.keep(w.cache.allocate(64, stream=w.stream)),
     "CachingMemoryResource.trim": lambda w: w.cache.trim(),
     "Buffer.close cached": lambda w: used(w, w.cache).close(),
-    "Buffer.close cached too large": lambda w: used_alone(w, w.cache, 33 << 20).close(),
-    "Buffer.close cached in a default stream": lambda w: used_alone(w, w.cache, 64).close(w.device.default_stream),
+    "Buffer.close uncached": lambda w: allocated(w, w.cache, w.device.default_stream).close(),
+    "Buffer.close cached in a default stream": lambda w: allocated(w, w.cache, w.stream).close(w.device.default_stream),
     "Buffer.close in a default stream": lambda w: w.buffer.close(w.device.default_stream),
     "Buffer.close cached pinned": lambda w: held(used(w, w.pinned_cache).close),
     "MemoryResource.trim": lambda w: w.pool.trim(),
