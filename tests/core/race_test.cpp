@@ -269,6 +269,7 @@ void race_exports(Context& context, MemoryResource& memory) {
                 case 1: CHECK(done_or_closed(buffer->order_before(*streams[4]))); break;
                 case 2:
                     CHECK(account->charge(64));
+                    account->confirm(64);
                     if (!buffer->charge_to(*account).ok()) account->credit(64);
                     break;
                 case 5:
@@ -307,6 +308,7 @@ void race_copies(Context& context, MemoryResource& memory) {
             CHECK(upload(place, host.data(), host.size(), *stream).ok());
             deferred_release::defer(*stream, &released);
             CHECK(account->charge(4096));
+            account->confirm(4096);
             account->credit(4096);
             CHECK(download(back.data(), place, back.size(), *stream).ok());
             CHECK(back == host);

@@ -127,6 +127,17 @@ def used(world, resource):
     return buffer
 
 
+def allocated(world, resource, stream):
+    """A buffer of `resource`, of which a cache keeps none that is of a default stream."""
+    buffer = resource.allocate(64, stream=stream)
+    world.keep(buffer)
+    return buffer
+
+
+def view_of(buffer):
+    return StridedMemoryView.from_buffer(buffer, (64,), dtype="u1")
+
+
 def held(operation):
     """Runs it while the simulated device stands still: what it finds done or not is no matter of luck then."""
     with simulation.held_clock():
@@ -172,6 +183,9 @@ OPERATIONS = {
     "CachingMemoryResource.allocate again": lambda w: w.keep(w.cache.allocate(64, stream=w.stream)),
     "CachingMemoryResource.trim": lambda w: w.cache.trim(),
     "Buffer.close cached": lambda w: used(w, w.cache).close(),
+    "Buffer.close uncached": lambda w: allocated(w, w.cache, w.device.default_stream).close(),
+    "Buffer.close cached in a default stream": lambda w: allocated(w, w.cache, w.stream).close(w.device.default_stream),
+    "Buffer.close in a default stream": lambda w: w.buffer.close(w.device.default_stream),
     "Buffer.close cached pinned": lambda w: held(used(w, w.pinned_cache).close),
     "MemoryResource.trim": lambda w: w.pool.trim(),
     "MemoryResource.attributes": lambda w: w.pool.attributes.used_mem_current,
@@ -183,8 +197,12 @@ OPERATIONS = {
     "Buffer.copy_from array": lambda w: w.buffer.copy_from(w.array, stream=w.stream),
     "Buffer.copy_to array": lambda w: w.buffer.copy_to(w.array, stream=w.stream),
     "Buffer.copy_to array in pieces": lambda w: w.large.copy_to(w.large_array, stream=w.stream),
+    "Buffer.copy_from array in pieces": lambda w: w.large.copy_from(w.large_array, stream=w.stream),
+    "StridedMemoryView.copy_to": lambda w: view_of(w.buffer).copy_to(StridedMemoryView.from_array_interface(w.array), w.stream),
     "Buffer.__dlpack__": lambda w: w.used_elsewhere().__dlpack__(stream=w.foreign.handle),
     "Buffer.__cuda_array_interface__": lambda w: w.buffer.__cuda_array_interface__,
+    "StatisticsMemoryResource.allocate": lambda w: w.keep(ftcuda.StatisticsMemoryResource(w.plain).allocate(64, stream=w.stream)),
+    "Device.sync for a time": lambda w: w.device.sync(timeout=30),
     "Buffer.close lent": lambda w: (held(w.lent.close), w.device.sync()),
     "Device.trim_staging": lambda w: w.device.trim_staging(),
     "StridedMemoryView": lambda w: StridedMemoryView(w.interface, w.stream),

@@ -58,6 +58,49 @@ assert simulation.violations() == [], simulation.violations()
 print("two devices")
 """
 
+SECOND_HALVES = """
+import pytest
+from ftcuda import *
+from ftcuda.testing import faults, simulation
+first, second = Device.get_all_devices()
+one, two = first.create_stream(), second.create_stream()
+code = Program('extern "C" __global__ void store(int* p, int v) { *p = v; }', "c++").compile("ptx")
+
+# A module that could not be loaded on the first device is at home on the second.
+before = simulation.live()["module"]
+first.set_current()
+with faults.failing("cuModuleLoadDataEx", 999), pytest.raises(CUDAError, match="UNKNOWN"):
+    code.get_kernel("store")
+second.set_current()
+store = code.get_kernel("store")
+assert simulation.live()["module"] == before + 1
+
+# Where the second load fails, the first stays, and the next launch tries again.
+near = first.allocate(4, stream=one)
+with faults.failing("cuModuleLoadDataEx", 999), pytest.raises(CUDAError, match="UNKNOWN"):
+    launch(one, LaunchConfig(grid=1, block=1), store, near, 7)
+launch(one, LaunchConfig(grid=1, block=1), store, near, 7)
+found = bytearray(4)
+near.copy_to(found, stream=one)
+assert found == b"\\7\\0\\0\\0" and simulation.live()["module"] == before + 2
+
+# Who uses a buffer on the wrong device leaves no lease behind.
+for _ in range(2):
+    with pytest.raises(ValueError, match="different devices"): near.fill(0, stream=two)
+near.close()
+first.sync(); first.memory_resource.trim(); first.sync()
+assert simulation.live()["device_allocation"] == 0
+one.close(); two.close()
+assert simulation.violations() == [], simulation.violations()
+print("second halves")
+"""
+
+
+@simulated_only
+def test_second_halves_on_two_devices(ptx_fits, run_python):
+    """Sabotage: modules-are-at-home-where-they-failed, refused-uses-elsewhere-keep-a-lease."""
+    assert "second halves" in run_python(SECOND_HALVES, FTCUDA_SIM_DEVICES="2")
+
 
 @simulated_only
 def test_two_devices(ptx_fits, run_python):

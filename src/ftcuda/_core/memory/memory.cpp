@@ -172,10 +172,10 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
 
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
                                     bool used) {
-    if (!allocation.cacheable) return free_upstream(allocation.pointer, stream);
+    if (!allocation.cacheable) return free_or_retire(allocation.pointer, stream);
     if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
-        return free_upstream(allocation.pointer, stream);
+        return free_or_retire(allocation.pointer, stream);
     }
     Cache::Piece piece{allocation.pointer, nullptr};
     driver::memory_marking::mark_free(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
@@ -205,6 +205,12 @@ Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexc
     if (is_pool()) return context_->observe(cu.cuMemFreeAsync(pointer, stream));
     if (const Status status = context_->observe(cu.cuStreamSynchronize(stream)); !status.ok()) return status;
     return free_now(pointer);
+}
+
+Status MemoryResource::free_or_retire(CUdeviceptr pointer, CUstream stream) {
+    const Status status = free_upstream(pointer, stream);
+    if (!status.ok() && status.entry() == Entry::cuStreamSynchronize) free_later({pointer}, 0);
+    return status;
 }
 
 Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {

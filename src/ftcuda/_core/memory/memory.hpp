@@ -97,6 +97,8 @@ private:
     void destroy() noexcept;
     Status allocate_upstream(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
     Status free_upstream(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
+    // The same; memory whose stream could not be waited for is not lost, but freed when nothing runs.
+    Status free_or_retire(abi::CUdeviceptr pointer, abi::CUstream stream);
     // What a caching resource has in store goes back in its streams' orders, until at most `bytes_to_keep` are left.
     Status empty_cache(std::size_t bytes_to_keep);
     Status let_go(std::vector<Cache::Leaving>& leaving);

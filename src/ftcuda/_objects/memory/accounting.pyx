@@ -186,6 +186,7 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
                 account.cancel(wanted)
             raise
         with nogil:
+            account.confirm(wanted)
             status = (<Buffer>buffer)._buffer.charge_to(account[0])
             if not status.ok():
                 account.credit(wanted)  # already closed, by whoever saw it in a hook

@@ -13,8 +13,9 @@ cdef extern from "_core/memory/account.hpp" namespace "ftcuda::core" nogil:
     cppclass Account:
         Account(size_t limit)
         bool charge(size_t bytes)
-        void credit(size_t bytes)
+        void confirm(size_t bytes)
         void cancel(size_t bytes)
+        void credit(size_t bytes)
         size_t limit()
         Figures figures()
         void release()
