@@ -10,6 +10,7 @@ import os
 from contextlib import contextmanager
 
 from ftcuda import driver_info
+from ftcuda._objects.support.texts import zero_ended
 
 cdef extern from "_driver/library.hpp" namespace "ftcuda::driver" nogil:
     cppclass Library:
@@ -106,7 +107,7 @@ cdef Control control() except NULL:
         raise RuntimeError(
             f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda"
         )
-    library = Library.open(os.fsencode(info.path), error)
+    library = Library.open(zero_ended(os.fsencode(info.path), "a path"), error)
     found = (<GetControl>library.symbol("ftcuda_sim_control"))()
     loaded.store(found, memory_order_release)
     return found
@@ -164,7 +165,7 @@ def calls(entry=None):
     cdef bytes name
     if entry is None:
         return control().calls(NULL)
-    name = known(entry).encode()
+    name = zero_ended(known(entry), "entry")
     return control().calls(name)
 
 
@@ -231,7 +232,7 @@ def release_clock():
 def add_fault(entry, nth, thread, action, value):
     """Behind `ftcuda.testing.faults`, where what is impossible is refused."""
     cdef FtcudaSimFault fault
-    cdef bytes name = known(entry).encode()
+    cdef bytes name = zero_ended(known(entry), "entry")
     fault.entry = name
     fault.nth = nth
     fault.thread = thread
