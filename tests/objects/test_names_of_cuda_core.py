@@ -1,6 +1,7 @@
 """What cuda.core has, and programs that are ported rely on: its words for what is wrong, its defaults, its names."""
 
 import ctypes
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -121,12 +122,8 @@ def test_waiting_for_nonsense(stream, nonsense):
 
 
 def interface(**changes):
-    class Producer:
-        __cuda_array_interface__ = {
-            "shape": (2, 3), "typestr": "<f4", "data": (0, False), "version": 3, "strides": None, **changes
-        }
-
-    return Producer()
+    found = {"shape": (2, 3), "typestr": "<f4", "data": (0, False), "version": 3, "strides": None, **changes}
+    return SimpleNamespace(__cuda_array_interface__=found)
 
 
 def test_address_zero():

@@ -10,7 +10,6 @@ import os
 from contextlib import contextmanager
 
 from ftcuda import driver_info
-from ftcuda._objects.support.texts import zero_ended
 
 cdef extern from "_driver/library.hpp" namespace "ftcuda::driver" nogil:
     cppclass Library:
@@ -107,7 +106,7 @@ cdef Control control() except NULL:
         raise RuntimeError(
             f"{info.path} is not the simulated driver: set FTCUDA_DRIVER=sim before the first use of ftcuda"
         )
-    library = Library.open(zero_ended(os.fsencode(info.path), "a path"), error)
+    library = Library.open(os.fsencode(info.path), error)
     found = (<GetControl>library.symbol("ftcuda_sim_control"))()
     loaded.store(found, memory_order_release)
     return found
@@ -165,7 +164,7 @@ def calls(entry=None):
     cdef bytes name
     if entry is None:
         return control().calls(NULL)
-    name = zero_ended(known(entry), "entry")
+    name = known(entry).encode()
     return control().calls(name)
 
 
@@ -232,7 +231,7 @@ def release_clock():
 def add_fault(entry, nth, thread, action, value):
     """Behind `ftcuda.testing.faults`, where what is impossible is refused."""
     cdef FtcudaSimFault fault
-    cdef bytes name = zero_ended(known(entry), "entry")
+    cdef bytes name = known(entry).encode()
     fault.entry = name
     fault.nth = nth
     fault.thread = thread

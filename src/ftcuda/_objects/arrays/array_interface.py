@@ -116,7 +116,7 @@ def dtype_in(interface: dict, name: str) -> np.dtype:
         is_same = dtype.kind == "V" or described.names is not None or described == dtype
         if described.itemsize != dtype.itemsize or not is_same:
             raise BufferError(
-                f"{name}: descr {interface['descr']!r} contradicts typestr {typestr!r}: they must describe the same bytes"
+                f"{name}: descr {interface['descr']!r} contradicts typestr {typestr!r}: both must describe the same"
             )
         if dtype.kind == "V":
             dtype = described

@@ -314,8 +314,8 @@ cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, o
     if not buffer.is_reached_by_devices():
         if not made._is_host:
             raise BufferError(
-                f"cannot view {buffer}: {buffer._memory_resource!r} says that neither the host nor a device reaches its "
-                "memory; is_host_accessible or is_device_accessible must be true"
+                f"cannot view {buffer}: {buffer._memory_resource!r} says that neither the host nor a device reaches "
+                "its memory; is_host_accessible or is_device_accessible must be true"
             )
         made._device_type = CPU
     made.device_id = -1

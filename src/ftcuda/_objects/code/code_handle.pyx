@@ -1,6 +1,5 @@
 """What kernels need of the code that they are in."""
 
-cimport core.code.module as core
 from ftcuda._objects.support.raising cimport refuse_to_make_base
 
 

@@ -286,7 +286,7 @@ cdef object load_code(image, code_type, bytes magic, name, symbol_mapping):
     if not image:
         raise ValueError("the image is empty")
     if code_type is ObjectCodeFormatType.PTX and not image.startswith(BINARIES):
-        image = zero_ended(image.rstrip(b"\0"), "PTX")  # the driver reads it as a text; some compilers give its end along
+        image = zero_ended(image.rstrip(b"\0"), "PTX")  # which the driver reads as a text
     if not core.is_whole(image):
         raise ValueError(f"the image is cut off: it has {len(image)} bytes, and its headers speak of more")
     name = word(name) if isinstance(name, str) else str(name or "")

@@ -65,7 +65,7 @@ def numbers(name: str, option: str, value: object) -> list[str]:
 
 
 def macros(name: str, option: str, value: object) -> list[str]:
-    """``--option=NAME`` or ``--option=NAME=value`` for each of them. Others are a RuntimeError, which is cuda.core's."""
+    """``--option=NAME`` or ``--option=NAME=value`` for each of them. Else a RuntimeError, as in cuda.core."""
     result = []
     pairs = [value] if is_pair(value) else as_items(value)
     if isinstance(value, tuple) and not is_pair(value) and all(isinstance(each, str) for each in value):

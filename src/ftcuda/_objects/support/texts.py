@@ -20,7 +20,9 @@ def zero_ended(value: str | bytes | bytearray | os.PathLike[str], what: str) -> 
     ValueError
         It would be cut.
     """
-    found = value.encode() if isinstance(value, str) else os.fsencode(value) if isinstance(value, os.PathLike) else value
+    found = os.fsencode(value) if isinstance(value, os.PathLike) else value
+    if isinstance(found, str):
+        found = found.encode()
     if b"\0" in found:
         raise ValueError(f"{what} must not contain a NUL character, where C would cut it: {value!r:.200}")
     return bytes(found)
