@@ -75,7 +75,7 @@ PARAMETERS = {
     "block_size for it": (lambda value, it: it.occupancy.available_dynamic_shared_memory_per_block(1, value), 32),
     "shmem_size": (lambda value, it: LaunchConfig(grid=1, block=1, shmem_size=value), 64),
     "Device.allocate": (lambda value, it: it.device.allocate(value, stream=it.stream).close(), 8),
-    "argument": (lambda value, it: it.kernel.bind(LaunchConfig(1, 1), 0, 0.0, 0, 0).set(value, 1), 0),
+    "argument": (lambda value, it: it.kernel.bind(LaunchConfig(grid=1, block=1), 0, 0.0, 0, 0).set(value, 1), 0),
     "shape": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (value,), dtype="u1"), 8),
     "strides": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (2,), (value,), dtype="u1"), 1),
     "itemsize": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (2,), itemsize=value), 4),
@@ -135,7 +135,7 @@ def test_a_bool_is_no_number(it, value):
 
 def test_a_bool_is_a_value_for_a_parameter(it):
     """Of a kernel: as in C, it is the number 0 or 1; where that would be an address it is refused."""
-    bound = it.kernel.bind(LaunchConfig(1, 1), True, False, 0, 0)
+    bound = it.kernel.bind(LaunchConfig(grid=1, block=1), True, False, 0, 0)
     assert bound.arguments[:2] == (1, 0.0)
     with pytest.raises(TypeError, match="cannot be a bool"):
         bound.set(2, True)
