@@ -76,9 +76,6 @@ PARAMETERS = {
     "shmem_size": (lambda value, it: LaunchConfig(grid=1, block=1, shmem_size=value), 64),
     "Device.allocate": (lambda value, it: it.device.allocate(value, stream=it.stream).close(), 8),
     "argument": (lambda value, it: it.kernel.bind(LaunchConfig(grid=1, block=1), 0, 0.0, 0, 0).set(value, 1), 0),
-    "shape": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (value,), dtype="u1"), 8),
-    "strides": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (2,), (value,), dtype="u1"), 1),
-    "itemsize": (lambda value, it: StridedMemoryView.from_buffer(it.memory, (2,), itemsize=value), 4),
 }
 
 
@@ -101,7 +98,7 @@ def it(device, stream, saxpy):
 def test_what_is_no_integer_is_refused(it, name, value):
     give, _ = PARAMETERS[name]
     try:
-        with pytest.raises((TypeError, BufferError)):  # of views, which have no other word for what is wrong
+        with pytest.raises(TypeError):
             give(value, it)
     except NotSupportedError:
         pytest.skip("this driver has no such pool")
@@ -127,6 +124,9 @@ def test_a_bool_is_no_number(it, value):
     ):
         with pytest.raises(TypeError):
             give()
+    for wrong in ({"shape": (value,)}, {"strides": (value,)}, {"itemsize": value}):
+        with pytest.raises((TypeError, BufferError)):
+            StridedMemoryView.from_buffer(it.memory, **{"shape": (2,), "itemsize": 1, **wrong})
     if isinstance(value, bool):
         for wait in (it.stream.sync, it.device.sync, it.device.create_event().sync):
             with pytest.raises(TypeError, match="timeout must be seconds or None, not bool"):
