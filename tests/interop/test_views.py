@@ -200,7 +200,7 @@ def test_device_types(stream, floats):
     """DLPack's: 2 is device, 3 pinned, 13 managed memory. In and out; the id of host-accessible memory is 0."""
     pinned = LegacyPinnedMemoryResource().allocate(64)
     managed = ManagedMemoryResource().allocate(64, stream=stream)
-    for buffer, kind, ordinal in ((floats, 2, 0), (pinned, 3, -1), (managed, 13, 0)):
+    for buffer, kind, ordinal in ((floats, 2, 0), (pinned, 3, 0), (managed, 13, 0)):
         made = StridedMemoryView.from_buffer(buffer, (16,), dtype="f4")
         for view in (
             made,

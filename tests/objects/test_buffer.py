@@ -128,7 +128,7 @@ def test_whose_memory_foreign_memory_is(device, stream, pinned):
     assert answers(Buffer.from_handle(on_device.handle, 64)) == (True, False, False, 0, (2, 0))
     host, _ = pinned(np.arange(64, dtype=np.uint8))
     wrapped = Buffer.from_handle(host.handle, 64)
-    assert answers(wrapped) == (True, True, False, -1, (3, 0))
+    assert answers(wrapped) == (True, True, False, 0, (3, 0))
     assert bytes(wrapped) == bytes(range(64)) and (np.asarray(wrapped) == np.arange(64)).all()
     managed = ManagedMemoryResource().allocate(64, stream=stream)
     stream.sync()

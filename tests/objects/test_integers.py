@@ -15,6 +15,7 @@ from ftcuda import (
     ExternalMemoryResource,
     HostDeviceBuffer,
     LaunchConfig,
+    LegacyPinnedMemoryResource,
     LimitingMemoryResource,
     ManagedMemoryResource,
     ManagedMemoryResourceOptions,
@@ -23,6 +24,7 @@ from ftcuda import (
     PinnedMemoryResourceOptions,
     StatisticsMemoryResource,
     StreamOptions,
+    StridedMemoryView,
     SynchronousMemoryResource,
 )
 
@@ -73,6 +75,7 @@ PARAMETERS = {
     "block_size for it": (lambda value, it: it.occupancy.available_dynamic_shared_memory_per_block(1, value), 32),
     "shmem_size": (lambda value, it: LaunchConfig(grid=1, block=1, shmem_size=value), 64),
     "Device.allocate": (lambda value, it: it.device.allocate(value, stream=it.stream).close(), 8),
+    "argument": (lambda value, it: it.kernel.bind(LaunchConfig(grid=1, block=1), 0, 0.0, 0, 0).set(value, 1), 0),
 }
 
 
@@ -84,13 +87,14 @@ def it(device, stream, saxpy):
         return DeviceMemoryResource(device)
 
     plain = SynchronousMemoryResource(device)
-    return SimpleNamespace(
-        device=device, stream=stream, plain=plain, pool=pool, kernel=saxpy, occupancy=saxpy.occupancy
-    )
+    with LegacyPinnedMemoryResource().allocate(8) as memory:
+        yield SimpleNamespace(
+            device=device, stream=stream, plain=plain, pool=pool, kernel=saxpy, occupancy=saxpy.occupancy, memory=memory
+        )
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-@pytest.mark.parametrize("value", [0.5, 1.0, np.float32(1), Decimal(1), OnlyInt(), "1", 1j], ids=repr)
+@pytest.mark.parametrize("value", [0.5, 1.0, np.float32(1), Decimal(1), OnlyInt(), "1", 1j, True, False, np.True_], ids=repr)
 def test_what_is_no_integer_is_refused(it, name, value):
     give, _ = PARAMETERS[name]
     try:
@@ -108,3 +112,30 @@ def test_integers_of_other_libraries_are_taken(it, name, kind):
         give(kind(value), it)
     except NotSupportedError:
         pytest.skip("this driver has no such pool")
+
+
+@pytest.mark.parametrize("value", [True, False, np.True_], ids=repr)
+def test_a_bool_is_no_number(it, value):
+    """Of these a number of any kind is taken, or a pattern; a bool is a mistake in the order of the arguments."""
+    for give in (
+        lambda: it.memory.fill(value, stream=it.stream),
+        lambda: Buffer.from_handle(value, 8),
+        lambda: it.memory.__dlpack__(dl_device=(value, 0)),
+    ):
+        with pytest.raises(TypeError):
+            give()
+    for wrong in ({"shape": (value,)}, {"strides": (value,)}, {"itemsize": value}):
+        with pytest.raises((TypeError, BufferError)):
+            StridedMemoryView.from_buffer(it.memory, **{"shape": (2,), "itemsize": 1, **wrong})
+    if isinstance(value, bool):
+        for wait in (it.stream.sync, it.device.sync, it.device.create_event().sync):
+            with pytest.raises(TypeError, match="timeout must be seconds or None, not bool"):
+                wait(value)
+
+
+def test_a_bool_is_a_value_for_a_parameter(it):
+    """Of a kernel: as in C, it is the number 0 or 1; where that would be an address it is refused."""
+    bound = it.kernel.bind(LaunchConfig(grid=1, block=1), True, False, 0, 0)
+    assert bound.arguments[:2] == (1, 0.0)
+    with pytest.raises(TypeError, match="cannot be a bool"):
+        bound.set(2, True)

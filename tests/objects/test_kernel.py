@@ -35,12 +35,15 @@ def test_occupancy(saxpy, stream):
         assert occupancy.max_active_clusters(config, stream=stream) >= 1
 
 
-def test_foreign_handles(saxpy, device):
-    wrapped = Kernel.from_handle(saxpy.handle, saxpy)
+def test_foreign_handles(code, saxpy, device):
+    wrapped = Kernel.from_handle(saxpy.handle, code)
     if device.features.driver_version >= "12.4":
         assert wrapped.num_arguments == 4
     with pytest.raises(ValueError, match="must not be 0"):
         Kernel.from_handle(0)
+    for module in (saxpy, "code", code.code, 0):
+        with pytest.raises(TypeError, match="mod must be the ObjectCode"):
+            Kernel.from_handle(saxpy.handle, module)
     with pytest.raises(TypeError, match="get_kernel"):
         Kernel()
 
@@ -52,20 +55,20 @@ tells_parameters = pytest.mark.skipif(
 
 @simulated_only
 @tells_parameters
-def test_an_error_is_not_the_end_of_the_parameters(saxpy):
+def test_an_error_is_not_the_end_of_the_parameters(code, saxpy):
     """Sabotage: a kernel that takes any error for the end has two parameters and launches with two arguments, of four."""
     from ftcuda.testing import faults, simulation
 
     fault = faults.failing("cuFuncGetParamInfo", 2, nth=3, thread=simulation.this_thread())
     with fault, pytest.raises(CUDAError):
-        Kernel.from_handle(saxpy.handle, saxpy)
-    assert Kernel.from_handle(saxpy.handle, saxpy).num_arguments == 4
+        Kernel.from_handle(saxpy.handle, code)
+    assert Kernel.from_handle(saxpy.handle, code).num_arguments == 4
 
 
 @tells_parameters
-def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
+def test_kernels_of_one_function_share_its_allowance(stream, code, saxpy):
     """Sabotage: a kernel that tells the driver its own, smaller number takes the larger one from the other."""
-    one, other = (Kernel.from_handle(saxpy.handle, saxpy) for _ in range(2))
+    one, other = (Kernel.from_handle(saxpy.handle, code) for _ in range(2))
     kibi = 1024
     for kernel, size in ((one, 90), (other, 60), (one, 90)):
         launch(stream, LaunchConfig(grid=1, block=1, shmem_size=size * kibi), kernel, 0, 0.0, 0, 0)
@@ -76,7 +79,7 @@ def test_kernels_of_one_function_share_its_allowance(stream, saxpy):
 
 def test_kernels_of_one_function_are_equal(code, saxpy):
     """Sabotage: kernels that compare by identity make two entries of one function in a cache of their user's."""
-    again, wrapped, other = code.get_kernel("saxpy"), Kernel.from_handle(saxpy.handle, saxpy), code.get_kernel("empty")
+    again, wrapped, other = code.get_kernel("saxpy"), Kernel.from_handle(saxpy.handle, code), code.get_kernel("empty")
     assert saxpy == again == wrapped == saxpy and saxpy is not again
     assert len({saxpy, again, wrapped}) == 1 and hash(saxpy) == hash(again) == hash(wrapped)
     assert saxpy != other and len({saxpy, other}) == 2 and saxpy != saxpy.handle and wrapped != other

@@ -58,10 +58,10 @@ def parse(interface: object, name: str, oldest: int = 0) -> ArrayInterface:
         raise BufferError(f"{name}: a shape cannot be negative, as in {shape}")
     dtype = dtype_in(interface, name)
     pointer, readonly = data_in(interface, name)
-    empty = 0 in shape
-    if pointer == 0 and not empty:
-        raise BufferError(f"{name}: the pointer is 0, and the shape {shape} is not empty")
     strides = strides_in(interface, shape, dtype.itemsize, name)
+    # An address of 0 is a placeholder's where all strides are 0 too, as cuda.core takes it.
+    if pointer == 0 and 0 not in shape and (not strides or any(strides)):
+        raise BufferError(f"{name}: the pointer is 0, and the shape {shape} is not empty")
     return ArrayInterface(pointer, readonly, shape, strides, dtype, stream_in(interface, name))
 
 
@@ -107,18 +107,35 @@ def dtype_in(interface: dict, name: str) -> np.dtype:
     typestr = interface["typestr"]
     if not isinstance(typestr, str):
         raise BufferError(f"{name}: typestr must be a str, not {typestr!r}")
-    descr = interface.get("descr")
     try:
         dtype = np.dtype(typestr)
-        if descr is not None and dtype.kind == "V" and isinstance(descr, list) and descr != [("", typestr)]:
-            dtype = np.dtype([tuple(field) for field in descr])
+        described = described_in(interface.get("descr"), typestr, name)
     except (TypeError, ValueError) as error:
         raise BufferError(f"{name}: typestr {typestr!r} is no element type: {error}") from None
+    if described is not None:
+        is_same = dtype.kind == "V" or described.names is not None or described == dtype
+        if described.itemsize != dtype.itemsize or not is_same:
+            raise BufferError(
+                f"{name}: descr {interface['descr']!r} contradicts typestr {typestr!r}: both must describe the same"
+            )
+        if dtype.kind == "V":
+            dtype = described
     if dtype.hasobject or dtype.kind in "mMSU" or dtype.itemsize == 0:
         raise BufferError(f"{name}: elements of typestr {typestr!r} mean nothing to a kernel")
     if is_foreign(dtype):
         raise BufferError(f"{name}: typestr {typestr!r} is of the other byte order; copy it with astype first")
     return dtype
+
+
+def described_in(descr: object, typestr: str, name: str) -> np.dtype | None:
+    """Returns the element type of `descr`, which tells more than `typestr`; None where it does not."""
+    if descr is None or descr == [("", typestr)]:
+        return None
+    if not isinstance(descr, list) or not descr:
+        raise BufferError(f"{name}: descr must be a list of tuples, not {descr!r}")
+    if len(descr) == 1 and len(descr[0]) > 1 and descr[0][0] == "":  # numpy would give the one element a name
+        return np.dtype(tuple(descr[0][1:]) if len(descr[0]) > 2 else descr[0][1])
+    return np.dtype([tuple(field) for field in descr])
 
 
 def data_in(interface: dict, name: str) -> tuple[int, bool]:

@@ -19,6 +19,7 @@ cdef class BufferHandle:
     cdef object _memory_resource          # constant
     cdef atomic[bint] _shows_holder       # the collector sees the holder; changed only attached, where it cannot run
     cdef Where _where                     # constant
+    cdef bint _is_managed                 # constant; the driver said so, of memory whose resource says the rest
     cdef int _ordinal                     # constant; of the device whose memory it is, -1 for the host's
     cdef Py_ssize_t _shape                # constant; what exported views point to
     cdef object __weakref__

@@ -81,7 +81,7 @@ cdef class BufferHandle:
 
     cdef bint migrates(self) except -1:
         if self._where == Where.as_resource:
-            return bool(getattr(self._memory_resource, "is_managed", False))
+            return self._is_managed or bool(getattr(self._memory_resource, "is_managed", False))
         return self._where == Where.managed
 
     def __repr__(self):
@@ -129,7 +129,8 @@ WHERE_OF[:] = [Where.on_host, Where.on_device, Where.pinned, Where.managed]
 
 
 cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
-    """Asks the driver whose memory an address is; its device's ordinal, -1 for the host's memory, pinned or not."""
+    """Asks the driver whose memory an address is; its device's ordinal, of pinned memory too; -1 for memory that the
+    driver does not know."""
     cdef int ordinal = -1
     cdef Status status
     cdef Context* context = as_device(None).context_of()
@@ -137,7 +138,7 @@ cdef int ordinal_of_memory(uint64_t pointer, Location& location) except -2:
         status = locate(context[0], pointer, location, ordinal)
     if not status.ok():
         raise_status(status, "find the memory at", f"{pointer:#x}")
-    return -1 if location in (Location.unknown, Location.pinned) else ordinal
+    return -1 if location == Location.unknown else ordinal
 
 
 cdef BufferHandle pinned_memory(size_t size, streams.Stream* stream):

@@ -34,6 +34,13 @@ cdef object export_view(ViewHandle view, object stream, object max_version, obje
     if not (max_version is None or isinstance(max_version, tuple) and len(max_version) == 2
             and all(map(is_int, max_version))):
         raise TypeError(f"max_version must be two integers, (major, minor), not {max_version!r}")
+    if dl_device is not None:
+        try:
+            dl_device = tuple(dl_device)
+        except TypeError:
+            dl_device = ()
+        if len(dl_device) != 2 or not all(map(is_int, dl_device)):
+            raise TypeError("dl_device must be two integers, (type, id) as __dlpack_device__ gives them")
     versioned = max_version is not None and max_version[0] >= 1
     if view._code == OPAQUE:
         raise BufferError(f"DLPack has no code for the elements of {view}")

@@ -12,11 +12,11 @@ from ftcuda._objects.arrays.view_handle cimport ViewHandle, contiguous_strides, 
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.device_handle cimport as_device
 
-from ftcuda._objects.arrays.array_interface import MAX_RANK, check_reach, is_int, parse
+from ftcuda._objects.arrays.array_interface import MAX_RANK, check_reach, ints, is_int, parse
 from ftcuda._objects.arrays.elements import OPAQUE, as_element, element_of
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import handle_of
-from ftcuda.errors import ClosedError
+from ftcuda.errors import ClosedError, CUDAError
 
 cdef enum:
     INTERFACE_OF_VIEWS = 3    # the first version that a view is made of, as in cuda.core
@@ -56,7 +56,7 @@ cdef Stream consumer_of(object value, object stream):
     if stream is not None or is_ours(value):
         return stream_of(stream)
     if hasattr(value, "__dlpack__") and hasattr(value, "__dlpack_device__"):
-        kind = value.__dlpack_device__()[0]
+        kind = device_of_producer(value)[0]
         if kind == CUDA_MANAGED:
             return LEGACY_DEFAULT_STREAM  # DLPack's None
         if kind != CUDA_HOST:
@@ -178,9 +178,7 @@ cdef ViewHandle dlpack_view(object value, Stream stream):
     if not hasattr(value, "__dlpack__") or not hasattr(value, "__dlpack_device__"):
         raise BufferError(f"{type(value).__name__} has no __dlpack__ and __dlpack_device__")
     refuse_mask(value)
-    device = value.__dlpack_device__()
-    if not isinstance(device, tuple) or len(device) != 2:
-        raise BufferError(f"{type(value).__name__}.__dlpack_device__ must return (type, id), not {device!r}")
+    device = device_of_producer(value)  # before it is asked for anything, which other devices may answer with a copy
     cdef Imported imported
     if device[0] in (CUDA, CUDA_MANAGED):
         imported = consume(capsule_for_stream(value, stream))
@@ -197,10 +195,32 @@ cdef ViewHandle dlpack_view(object value, Stream stream):
     made._pointer = address % 2**64  # of an empty one that is anywhere
     made._code, made._bits = tensor.dtype.code, tensor.dtype.bits
     made._device_type = tensor.device.device_type
-    made.device_id = tensor.device.device_id if made._device_type in (CUDA, CUDA_MANAGED) else -1
+    made.device_id = -1 if made._device_type == CPU else tensor.device.device_id
     made._is_host = made._device_type != CUDA
     made.readonly = imported.is_read_only()
     return made
+
+
+cdef tuple device_of_producer(object value):
+    """Type and id of the device that a producer says its memory is of, if views can be of it."""
+    device = value.__dlpack_device__()
+    name = f"{type(value).__name__}.__dlpack_device__"
+    if not isinstance(device, tuple) or len(device) != 2 or not all(map(is_int, device)):
+        raise BufferError(f"{name} must return (type, id), not {device!r}")
+    check_device(device[0], device[1], name)
+    return device
+
+
+cdef int check_device(object kind, object ordinal, str name) except -1:
+    if kind not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
+        raise BufferError(f"{name}: DLPack device type {kind} is neither host nor CUDA memory")
+    if kind != CUDA and (kind != CUDA_MANAGED or ordinal == 0):
+        return 0  # of the host's memory the id says nothing
+    try:
+        as_device(ordinal)
+    except (CUDAError, ValueError) as error:
+        raise BufferError(f"{name}: DLPack device ({int(kind)}, {ordinal}) is none of CUDA's: {error}") from None
+    return 0
 
 
 cdef object capsule_for_stream(object value, Stream stream):
@@ -232,8 +252,7 @@ cdef object capsule_of(object value, object stream):
 
 
 cdef int check_tensor(const DLTensor* tensor) except -1:
-    if tensor.device.device_type not in (CPU, CUDA, CUDA_HOST, CUDA_MANAGED):
-        raise BufferError(f"DLPack device type {tensor.device.device_type} is neither host nor CUDA memory")
+    check_device(tensor.device.device_type, tensor.device.device_id, "the DLPack tensor")
     if not 0 <= tensor.ndim <= MAX_RANK:
         raise BufferError(f"a DLPack tensor of {tensor.ndim} dimensions is not supported; at most {MAX_RANK}")
     if tensor.dtype.lanes != 1:
@@ -265,7 +284,9 @@ cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, o
         raise ValueError("give dtype or itemsize")
     if not is_int(itemsize):
         raise TypeError(f"itemsize must be an int, not {type(itemsize).__name__}")
-    # The checks are those of an interface that says the same.
+    if strides is not None:
+        strides = ints(strides, "strides", "StridedMemoryView.from_buffer")
+    # The other checks are those of an interface that says the same.
     found = parse(
         {"shape": shape, "typestr": f"|V{itemsize}", "version": 3, "data": (buffer._buffer.pointer(), is_readonly),
          "strides": None if strides is None else tuple([stride * itemsize for stride in strides])},
@@ -291,6 +312,15 @@ cdef ViewHandle buffer_view(BufferHandle buffer, object shape, object strides, o
     made._is_host = buffer.is_reached_by_host()
     made._device_type = CUDA if not made._is_host else CUDA_MANAGED if buffer.migrates() else CUDA_HOST
     if not buffer.is_reached_by_devices():
+        if not made._is_host:
+            raise BufferError(
+                f"cannot view {buffer}: {buffer._memory_resource!r} says that neither the host nor a device reaches "
+                "its memory; is_host_accessible or is_device_accessible must be true"
+            )
         made._device_type = CPU
-    made.device_id = buffer.where()
+    made.device_id = -1
+    if made._device_type == CUDA_HOST:
+        made.device_id = buffer._buffer.context().device().ordinal()
+    elif made._device_type != CPU:
+        made.device_id = buffer.where()
     return made

@@ -32,7 +32,12 @@ from ftcuda._objects.arrays.tensor_map_options import (
     steps,
     type_of,
 )
+from ftcuda._objects.arrays.elements import OPAQUE
 from ftcuda.errors import NotSupportedError
+
+cdef enum:    # DLPack's codes of element types
+    SIGNED = 0
+    UNSIGNED = 1
 
 
 cdef class TensorMapDescriptor:
@@ -228,15 +233,33 @@ cdef DeviceHandle device_for(ViewHandle view):
     return device
 
 
+cdef tuple as_elements_of(ViewHandle view, object kind):
+    """Shape, and strides in bytes, of the tensor as elements of `kind`. A buffer's bytes are taken as such elements."""
+    size, itemsize = SIZES[kind], view.itemsize_of()
+    strides = tuple([stride * itemsize for stride in view.full_strides()])
+    if size == itemsize:
+        return view._shape, strides
+    if itemsize != 1 or view._code not in (SIGNED, UNSIGNED, OPAQUE) or view._shape == ():
+        raise ValueError(
+            f"{kind.name} has {size} bytes, and the elements of {view} have {itemsize}; only bytes are taken as "
+            "elements of another size"
+        )
+    *outer, inner = view._shape
+    if inner % size or strides[-1] != 1:
+        raise ValueError(
+            f"cannot take the bytes of {view} as {kind.name}: those of the last dimension must lie side by side, and "
+            f"their number must be a multiple of {size}"
+        )
+    return (*outer, inner // size), (*strides[:-1], size)
+
+
 cdef core.Tensor describe(ViewHandle view, object options, object kind, tuple ranks) except *:
     """The checked tensor, innermost dimension first."""
     cdef core.Tensor tensor
     check_enums(options)
-    if SIZES[kind] != view.itemsize_of():
-        raise ValueError(f"{kind.name} has {SIZES[kind]} bytes, and the elements of {view} have {view.itemsize_of()}")
-    strides = tuple([stride * SIZES[kind] for stride in view.full_strides()])
-    check_tensor(view._pointer, view._shape, strides, kind, options, ranks)
-    rank = len(view._shape)
+    shape, strides = as_elements_of(view, kind)
+    check_tensor(view._pointer, shape, strides, kind, options, ranks)
+    rank = len(shape)
     element_strides = (1,) * rank
     if options.element_strides is not None:
         element_strides = steps(options.element_strides, "element_strides", rank, 1, 8)
@@ -244,7 +267,7 @@ cdef core.Tensor describe(ViewHandle view, object options, object kind, tuple ra
     tensor.rank = rank
     tensor.address = view._pointer
     for index in range(rank):
-        tensor.extents[index] = view._shape[rank - 1 - index]
+        tensor.extents[index] = shape[rank - 1 - index]
         tensor.element_strides[index] = element_strides[rank - 1 - index]
         if index + 1 < rank:
             tensor.strides[index] = strides[rank - 2 - index]

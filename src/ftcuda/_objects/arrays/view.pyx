@@ -13,6 +13,7 @@ from ftcuda._objects.arrays.imports cimport (
 from ftcuda._objects.arrays.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.arrays.view_handle cimport ViewHandle, put_view_class, same_view
 from ftcuda._objects.stream.stream cimport as_stream
+from ftcuda._objects.support.device_handle cimport as_device
 
 from ftcuda._objects.arrays.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -41,7 +42,9 @@ cdef class StridedMemoryView(ViewHandle):
     Attributes
     ----------
     device_id : int
-        Ordinal of the device; -1 for memory that only the host reaches. Thread safety: atomic.
+        Ordinal of the device; of pinned memory what its producer says, which is 0 by DLPack; of memory that only the
+        host reaches -1, or by `from_array_interface` the calling thread's device, as in cuda.core. Thread safety:
+        atomic.
     readonly : bool
         Whether the producer forbids to write. Thread safety: atomic.
     exporting_obj : object
@@ -77,7 +80,9 @@ cdef class StridedMemoryView(ViewHandle):
     @staticmethod
     def from_array_interface(obj):
         """A view of host memory with ``__array_interface__``, such as a numpy array's. Thread safety: atomic."""
-        return host_interface_view(obj, INTERFACE_OF_VIEWS)
+        cdef ViewHandle made = host_interface_view(obj, INTERFACE_OF_VIEWS)
+        made.device_id = as_device(None).device_id  # as cuda.core has it; nobody else has the view yet
+        return made
 
     @staticmethod
     def from_any_interface(obj, stream_ptr=None):

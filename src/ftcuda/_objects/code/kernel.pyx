@@ -9,6 +9,7 @@ cimport core.code.module as modules
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.sync.ref cimport Ref
+from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.launch.bound_launch cimport bind
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
@@ -17,6 +18,7 @@ from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.handles import checked_handle
 from ftcuda._objects.support.options import integer
+from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import CUDAError
 
 # `module`: there is no frame of this one from which namedtuple could tell it, and without it they cannot be pickled.
@@ -46,7 +48,7 @@ cdef class Kernel:
         cdef Ref[core.Kernel] made
         cdef string log
         cdef Status status
-        cdef string mangled = symbol.encode()
+        cdef string mangled = zero_ended(symbol, "the name of a kernel")
         cdef Context* context = as_device(None).context_of()
         with nogil:
             status = core.Kernel.get(module[0], mangled, context[0], made, log)
@@ -70,8 +72,8 @@ cdef class Kernel:
         Parameters
         ----------
         handle : int or CUfunction
-        mod : object, optional
-            Kept alive with the kernel.
+        mod : ObjectCode, optional
+            The code that the function is in, if it is ftcuda's: kept loaded as long as the kernel is there.
 
         Thread safety: atomic.
         """
@@ -80,6 +82,11 @@ cdef class Kernel:
         cdef size_t function = checked_handle(handle, "handle")
         if function == 0:
             raise ValueError("a kernel handle must not be 0")
+        if mod is not None and not isinstance(mod, CodeHandle):
+            raise TypeError(
+                f"mod must be the ObjectCode that the kernel is in, or None, not {type(mod).__name__}; what another "
+                "library loaded has to be kept by who has it"
+            )
         cdef Context* context = as_device(None).context_of()
         with nogil:
             status = core.Kernel.wrap(context[0], <core.CUfunction>function, made)

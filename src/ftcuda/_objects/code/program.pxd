@@ -1,8 +1,7 @@
-cimport core.code.module as core
+from ftcuda._objects.code.code_handle cimport CodeHandle
 
 
-cdef class ObjectCode:
-    cdef core.Module* _module      # constant; unloaded once nothing runs after the last reference
+cdef class ObjectCode(CodeHandle):
     cdef object _code              # constant; the image, or the path of its file
     cdef object _code_type         # constant
     cdef str _name                 # constant

@@ -13,6 +13,7 @@ from core.device.device cimport Context
 from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.driver.status cimport Status
+from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.memory.buffer cimport Buffer
@@ -21,9 +22,11 @@ from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.code.program_options import ProgramOptions, word
 from ftcuda._objects.support.options import checked
+from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import NVRTCError, NotSupportedError
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
 
+ELF, FATBIN = BINARIES = b"\x7fELF", b"\x50\xed\x55\xba"  # how the images begin that are no text
 TARGETS = {"ptx": Output.ptx, "cubin": Output.cubin, "ltoir": Output.ltoir}
 
 
@@ -52,7 +55,7 @@ cdef int require_nvrtc() except -1:
     if nvrtc_loaded():
         return 0
     for path in find_nvrtc():
-        paths.push_back(os.fsencode(path))
+        paths.push_back(zero_ended(os.fsencode(path), "a path of NVRTC"))
     with nogil:
         found = load_nvrtc(paths, problem)
     if not found:
@@ -104,9 +107,7 @@ class Program:
             raise TypeError(f"code must be str or bytes, not {type(code).__name__}")
         if not isinstance(code_type, str) or word(code_type).lower() != SourceCodeType.CXX:
             raise ValueError(f"code_type must be 'c++', not {code_type!r}; load PTX with ObjectCode.from_ptx")
-        self._source = code.encode() if isinstance(code, str) else bytes(code)
-        if b"\0" in self._source:
-            raise ValueError("code must not contain a NUL character")
+        self._source = zero_ended(code, "code")
         options = checked(options, ProgramOptions)
         self._arguments = tuple(options.as_nvrtc())  # and checks them all
         self._name = word(options.name)
@@ -194,7 +195,7 @@ cdef object target_of_driver(arch):
         probe.source = b'extern "C" __global__ void ftcuda_probe() {}'
         probe.name = b"ftcuda_probe"
         probe.output = Output.cubin
-        probe.options.push_back(f"-arch=sm_{device.arch}".encode())
+        probe.options.push_back(zero_ended(f"-arch=sm_{device.arch}", "option arch"))
         with nogil:
             taken = nvrtc_compile(probe)
         if not taken:
@@ -216,15 +217,15 @@ cdef object compiled(program, target, tuple name_expressions, logs):
     if target is ObjectCodeFormatType.CUBIN and not arch.startswith("sm_"):
         raise ValueError(f"a cubin is for one architecture: option arch must be sm_<CC>, not {arch!r}")
     compilation.source = program._source
-    compilation.name = program._name.encode()
+    compilation.name = zero_ended(program._name, "option name")
     compilation.output = TARGETS[target]
     compilation.makes_header = program._makes_header
     for option in [f"-arch={arch}", *program._arguments, *(f"--include-path={path}" for path in header_paths())]:
-        compilation.options.push_back(os.fsencode(option))
+        compilation.options.push_back(zero_ended(os.fsencode(option), "an option"))
     for expression in name_expressions:
         if not isinstance(expression, str):
             raise TypeError(f"a name expression must be str, not {type(expression).__name__}")
-        compilation.name_expressions.push_back(expression.encode())
+        compilation.name_expressions.push_back(zero_ended(expression, "a name expression"))
     with nogil:
         done = nvrtc_compile(compilation)
     program._pch_status = header_outcome(compilation.header_status)
@@ -262,6 +263,15 @@ def restored(bytes image, bytes signatures, path, str code_type, str name, dict 
     return make_object_code(image, signatures, path, ObjectCodeFormatType(code_type), name, symbol_mapping)
 
 
+def name_of(name):
+    """Returns the name of something in the code as a str."""
+    if isinstance(name, bytes):
+        return name.decode()
+    if not isinstance(name, str):
+        raise TypeError(f"name must be str or bytes, not {type(name).__name__}")
+    return word(name)
+
+
 cdef object load_code(image, code_type, bytes magic, name, symbol_mapping):
     path = None
     if isinstance(image, (str, os.PathLike)):
@@ -275,24 +285,21 @@ cdef object load_code(image, code_type, bytes magic, name, symbol_mapping):
         raise ValueError(f"the image is not a {code_type}")
     if not image:
         raise ValueError("the image is empty")
+    if code_type is ObjectCodeFormatType.PTX and not image.startswith(BINARIES):
+        image = zero_ended(image.rstrip(b"\0"), "PTX")  # which the driver reads as a text
     if not core.is_whole(image):
         raise ValueError(f"the image is cut off: it has {len(image)} bytes, and its headers speak of more")
     name = word(name) if isinstance(name, str) else str(name or "")
     return make_object_code(image, b"", path, code_type, name, dict(symbol_mapping or {}))
 
 
-cdef class ObjectCode:
+cdef class ObjectCode(CodeHandle):
     """Compiled code. Loaded on a device when a kernel of it is first wanted there, by one thread while others wait.
 
     Made by :meth:`Program.compile` or the ``from_`` methods.
     """
 
     _made = "object code is made by Program.compile() or ObjectCode.from_ptx(), from_cubin(), from_fatbin()"
-
-    def __dealloc__(self):
-        if self._module != NULL:
-            with nogil:
-                self._module.release()
 
     @staticmethod
     def from_ptx(module, *, name="", symbol_mapping=None):
@@ -311,12 +318,12 @@ cdef class ObjectCode:
     @staticmethod
     def from_cubin(module, *, name="", symbol_mapping=None):
         """Takes a cubin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, ObjectCodeFormatType.CUBIN, b"\x7fELF", name, symbol_mapping)
+        return load_code(module, ObjectCodeFormatType.CUBIN, ELF, name, symbol_mapping)
 
     @staticmethod
     def from_fatbin(module, *, name="", symbol_mapping=None):
         """Takes a fatbin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, ObjectCodeFormatType.FATBIN, b"\x50\xed\x55\xba", name, symbol_mapping)
+        return load_code(module, ObjectCodeFormatType.FATBIN, FATBIN, name, symbol_mapping)
 
     def get_kernel(self, name):
         """Returns a kernel, loading the code on the calling thread's current device (device 0 if it has none).
@@ -340,11 +347,7 @@ cdef class ObjectCode:
             The driver refused the code; the message has its log.
         """
         deliver_mail()
-        if isinstance(name, bytes):
-            name = name.decode()
-        elif not isinstance(name, str):
-            raise TypeError(f"name must be str or bytes, not {type(name).__name__}")
-        name = word(name)
+        name = name_of(name)
         self._require_loadable()
         return Kernel.of_code(self._module, self, name, self._symbol_mapping.get(name, name))
 
@@ -353,7 +356,7 @@ cdef class ObjectCode:
 
         Parameters
         ----------
-        name : str
+        name : str or bytes
             As in the code.
         device : Device or int, optional
 
@@ -368,10 +371,11 @@ cdef class ObjectCode:
         cdef size_t size = 0
         cdef string log
         cdef Status status
+        name = name_of(name)
+        cdef bytes symbol = zero_ended(self._symbol_mapping.get(name, name), "the name of a variable")
         cdef DeviceHandle wanted = as_device(device)
         cdef Context* context = wanted.context_of()
         self._require_loadable()
-        cdef bytes symbol = self._symbol_mapping.get(name, name).encode()
         cdef const char* text = symbol
         with nogil:
             status = self._module.global_(context[0], text, pointer, size, log)

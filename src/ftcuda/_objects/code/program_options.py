@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ftcuda._objects.support.device_handle import as_device
+from ftcuda._objects.support.texts import zero_ended
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType
 
 Text = str | os.PathLike[str]
@@ -64,19 +65,19 @@ def numbers(name: str, option: str, value: object) -> list[str]:
 
 
 def macros(name: str, option: str, value: object) -> list[str]:
-    """``--option=NAME`` or ``--option=NAME=value`` for each of them."""
+    """``--option=NAME`` or ``--option=NAME=value`` for each of them. Else a RuntimeError, as in cuda.core."""
     result = []
     pairs = [value] if is_pair(value) else as_items(value)
     if isinstance(value, tuple) and not is_pair(value) and all(isinstance(each, str) for each in value):
         # Of two words it would be a name and its value; nobody should find that out by the number of his macros.
-        raise ValueError(f"option {name} must be a list where it is several names, not {value!r}")
+        raise RuntimeError(f"option {name} must be a list where it is several names, not {value!r}")
     for each in pairs:
         if is_pair(each):
             result.append(f"--{option}={as_text(name, each[0])}={as_text(name, each[1]) if each[1] else ''}")
         elif isinstance(each, str):
             result.append(f"--{option}={as_text(name, each)}")
         else:
-            raise TypeError(f"option {name} must hold names, or tuples of a name and its value, not {each!r}")
+            raise RuntimeError(f"option {name} must hold names, or tuples of a name and its value, not {each!r}")
     return result
 
 
@@ -247,10 +248,10 @@ class ProgramOptions:
     numba_debug: bool | None = None
 
     def __post_init__(self) -> None:
-        self.as_nvrtc()
+        self.as_nvrtc(("define_macro",))  # which cuda.core checks when it is used, and its programs rely on that
 
-    def as_nvrtc(self) -> list[str]:
-        """Returns the options as NVRTC wants them, without the architecture.
+    def as_nvrtc(self, unchecked: tuple[str, ...] = ()) -> list[str]:
+        """Returns the options as NVRTC wants them, without the architecture and those that are `unchecked`.
 
         Raises
         ------
@@ -265,7 +266,7 @@ class ProgramOptions:
         result = []
         for name, (option, rule) in RULES.items():
             value = getattr(self, name)
-            if value is not None:
+            if value is not None and name not in unchecked:
                 result += rule(name, option, value)
         return result
 
@@ -293,7 +294,7 @@ class ProgramOptions:
         if target_type is not None:
             ObjectCodeFormatType(as_text("target_type", target_type).lower())
         arch = f"sm_{as_device(None).arch}" if self.arch is None else word(self.arch)
-        return [os.fsencode(option) for option in (f"-arch={arch}", *self.as_nvrtc())]
+        return [zero_ended(os.fsencode(option), "an option") for option in (f"-arch={arch}", *self.as_nvrtc())]
 
 
 def as_bool(name: str, value: object) -> bool:
@@ -307,8 +308,7 @@ def as_text(name: str, value: object) -> str:
         value = os.fsdecode(value)
     if not isinstance(value, str):
         raise TypeError(f"option {name} must be words or paths, not {type(value).__name__}")
-    if "\0" in value:
-        raise ValueError(f"option {name} must not contain a NUL character")
+    zero_ended(os.fsencode(value), f"option {name}")
     if not value:
         raise ValueError(f"option {name} must not be empty")
     return word(value)

@@ -17,6 +17,8 @@ from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_in_child, refuse_to_make
 
+from ftcuda._objects.support.options import integer
+
 
 cdef class BoundLaunch:
     """A kernel with its configuration and arguments, checked and packed once. Made by :meth:`Kernel.bind`.
@@ -61,7 +63,7 @@ cdef class BoundLaunch:
         """
         launch_in(self, <Stream>stream if type(stream) is Stream else as_stream(stream))
 
-    def set(self, Py_ssize_t index, value):
+    def set(self, index, value):
         """Replaces one argument, for launches from now on.
 
         Parameters
@@ -82,16 +84,16 @@ cdef class BoundLaunch:
         """
         cdef BoundArgument argument
         cdef Py_ssize_t count = self.kernel._slot_count
+        index = integer(index, "index")
         if not -count <= index < count:
             raise IndexError(f"{self.kernel} has {count} arguments, and no argument {index}")
-        if index < 0:
-            index += count
+        cdef Py_ssize_t at = index if index >= 0 else index + count
         refuse_in_child("set an argument of", self)
         cdef char* block = new_block(self.kernel)
         try:
-            bind_one(self.kernel, index, value, block, argument)
+            bind_one(self.kernel, at, value, block, argument)
             with nogil:
-                self._bound.set(index, block + self.kernel._slots[index].offset, self.kernel._slots[index].size,
+                self._bound.set(at, block + self.kernel._slots[at].offset, self.kernel._slots[at].size,
                                 argument)
         finally:
             PyMem_Free(block)

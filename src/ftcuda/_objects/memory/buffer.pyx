@@ -27,6 +27,7 @@ from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import checked_handle
 from ftcuda._objects.support.hooks import ALLOCATED, announce
+from ftcuda._objects.support.options import integer
 from ftcuda.errors import ClosedError
 
 cdef extern from "Python.h":
@@ -111,15 +112,15 @@ cdef class Buffer(BufferHandle):
         cdef int ordinal = -1
         cdef Deallocation deallocation
         cdef Ownership ownership
+        if pointer != 0:
+            ordinal = ordinal_of_memory(pointer, location)
         if mr is not None:
             give_way()
             deallocation = Deallocation.of(
                 mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream)
             )
             holder = <void*>deallocation
-            ordinal = device_of_resource(mr)
-        elif pointer != 0:
-            ordinal = ordinal_of_memory(pointer, location)
+            ordinal = device_of_resource(mr, ordinal)
         device = as_device(None) if ordinal < 0 else as_device(ordinal)
         if owner is not None:
             ownership = Ownership.of(owner)
@@ -133,9 +134,11 @@ cdef class Buffer(BufferHandle):
         buffer = Buffer.made_of(made.detach(), mr)
         if mr is None:
             buffer._where = WHERE_OF[<int>location] if pointer != 0 else Where.on_device
-            buffer._ordinal = device.device_id if buffer._where in (Where.on_device, Where.managed) else -1
-        elif on_allocate:
-            announce(on_allocate, pointer, bytes, mr, stream)
+            buffer._ordinal = -1 if buffer._where == Where.on_host else device.device_id
+        else:
+            buffer._is_managed = location == Location.managed
+            if on_allocate:
+                announce(on_allocate, pointer, bytes, mr, stream)
         return buffer
 
     @property
@@ -192,6 +195,11 @@ cdef class Buffer(BufferHandle):
     def is_managed(self):
         """Whether the memory migrates between host and device. Thread safety: atomic."""
         return self.migrates()
+
+    @property
+    def is_mapped(self):
+        """Whether the memory is another process's: never, since ftcuda has no IPC yet. Thread safety: atomic."""
+        return False
 
     @property
     def is_closed(self):
@@ -308,6 +316,8 @@ cdef class Buffer(BufferHandle):
         cdef unsigned width = 1
         cdef Py_buffer view
         cdef Status status
+        if isinstance(value, (bool, np.bool_)):
+            raise TypeError(f"a fill value must be an int or a pattern of bytes, not {type(value).__name__}")
         if isinstance(value, int):
             if not 0 <= value < 256:
                 raise OverflowError(f"a fill value must be from 0 to 255, not {value}")
@@ -384,13 +394,15 @@ cdef class Buffer(BufferHandle):
 refuse_to_make(Buffer)
 
 
-cdef int device_of_resource(object resource) except -2:
-    """What a resource says of its device; -1, which is the host or the calling thread's device, where it says nothing.
+cdef int device_of_resource(object resource, int found) except -2:
+    """What a resource says of its device; what was found where it says nothing, or raises, as cuda.core's resources of
+    host memory do. Who asks the buffer is told what it raises.
     """
     try:
-        return resource.device_id
-    except (AttributeError, NotImplementedError):
-        return -1
+        said = resource.device_id
+    except Exception:
+        return found
+    return integer(said, "device_id of the memory resource")
 
 
 cpdef Buffer checked_buffer(object resource, object allocated, object size):

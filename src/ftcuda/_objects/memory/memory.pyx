@@ -26,6 +26,7 @@ from ftcuda._objects.support.options import (
     PinnedMemoryResourceOptions,
     checked,
     integer,
+    refuse_ipc,
 )
 from ftcuda._objects.support.overridable import overridable
 from ftcuda.errors import ClosedError, NotSupportedError, OutOfMemoryError
@@ -142,6 +143,16 @@ cdef class MemoryResource:
     def is_stream_ordered(self):
         """Whether allocations come from a pool, in a stream's order. Thread safety: atomic."""
         return self.opened().is_pool()
+
+    @overridable
+    def is_ipc_enabled(self):
+        """Whether other processes can have the memory: never, since ftcuda has no IPC yet. Thread safety: atomic."""
+        return False
+
+    @overridable
+    def is_mapped(self):
+        """Whether the pool is another process's: never, since ftcuda has no IPC yet. Thread safety: atomic."""
+        return False
 
     @overridable
     def is_handle_owned(self):
@@ -294,6 +305,7 @@ cdef class DeviceMemoryResource(MemoryResource):
             make(self, device, MemoryKind.device, 0, True)
         else:
             options = checked(options, DeviceMemoryResourceOptions)
+            refuse_ipc(options)
             make(self, device, MemoryKind.device, checked_size(options.max_size, "max_size"), False)
 
 
@@ -323,6 +335,7 @@ cdef class PinnedMemoryResource(MemoryResource):
 
     def __init__(self, options=None):
         options = checked(options, PinnedMemoryResourceOptions)
+        refuse_ipc(options)
         cdef size_t max_size = checked_size(options.max_size, "max_size")
         device = as_device(None)
         if device.features.host_pools:

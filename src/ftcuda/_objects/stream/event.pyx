@@ -10,7 +10,7 @@ from ftcuda._objects.support.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
-from ftcuda._objects.support.options import EventOptions, checked
+from ftcuda._objects.support.options import EventOptions, checked, refuse_ipc
 
 
 cdef class Event:
@@ -32,6 +32,7 @@ cdef class Event:
         cdef Ref[core.Event] made
         cdef Status status
         options = checked(options, EventOptions)
+        refuse_ipc(options)
         cdef unsigned flags = 0 if options.timing_enabled else core.CU_EVENT_DISABLE_TIMING
         if options.blocking_sync:
             flags |= core.CU_EVENT_BLOCKING_SYNC
@@ -62,6 +63,11 @@ cdef class Event:
     def is_blocking_sync(self):
         """Whether :meth:`sync` sleeps instead of spinning. Thread safety: atomic."""
         return (self._event.flags() & core.CU_EVENT_BLOCKING_SYNC) != 0
+
+    @property
+    def is_ipc_enabled(self):
+        """Whether other processes can have the event: never, since ftcuda has no IPC yet. Thread safety: atomic."""
+        return False
 
     @property
     def is_closed(self):

@@ -19,7 +19,7 @@ from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
-from ftcuda._objects.support.handles import checked_handle
+from ftcuda._objects.support.handles import checked_handle, handle_of
 from ftcuda._objects.support.options import StreamOptions, checked, integer
 from ftcuda.errors import ClosedError
 
@@ -253,6 +253,11 @@ cdef class Stream:
             with nogil:
                 status = stream.wait(event._event[0])
         else:
+            if not isinstance(event_or_stream, Stream) and not hasattr(event_or_stream, "__cuda_stream__"):
+                raise ValueError(  # not TypeError: it is cuda.core's word for it
+                    "event_or_stream must be an Event, a Stream or have __cuda_stream__, not "
+                    f"{type(event_or_stream).__name__}"
+                )
             awaited = other_stream = as_stream(event_or_stream)
             other = other_stream.on(&stream.context())
             with nogil:
@@ -354,7 +359,7 @@ cdef Stream as_stream(object stream):
             f"{type(stream).__name__}.__cuda_stream__ must return (version, handle), not {version_and_handle!r}"
         )
     version, handle = version_and_handle
-    if version != 0:
+    if handle_of(version) != 0:
         raise ValueError(f"{type(stream).__name__}.__cuda_stream__ is of version {version}; only 0 is known")
     return wrap(checked_handle(handle, f"the handle of {type(stream).__name__}.__cuda_stream__"), stream)
 

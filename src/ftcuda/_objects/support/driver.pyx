@@ -14,6 +14,7 @@ from core.driver.loader cimport candidates, load, loaded, loaded_driver
 from ftcuda._objects.support.deferred_release cimport give_back
 
 from ftcuda._objects.support.installed import installed
+from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import DriverNotFoundError
 
 DriverInfo = namedtuple("DriverInfo", ("path", "version", "simulated"), module=__name__)
@@ -27,8 +28,8 @@ cdef int require_driver() except -1:
     cdef bint found
     if loaded():
         return 0
-    choice = os.environ.get("FTCUDA_DRIVER", "cuda").encode()
-    simulated = os.fsencode(installed(SIMULATED_DRIVER))
+    choice = zero_ended(os.fsencode(os.environ.get("FTCUDA_DRIVER", "cuda")), "FTCUDA_DRIVER")
+    simulated = zero_ended(os.fsencode(installed(SIMULATED_DRIVER)), "the path of the simulated driver")
     with nogil:
         found = load(candidates(choice, simulated), problem)
     if not found:

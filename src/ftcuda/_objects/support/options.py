@@ -3,6 +3,8 @@
 import operator
 from dataclasses import dataclass
 
+from ftcuda.errors import NotSupportedError
+
 
 @dataclass
 class StreamOptions:
@@ -30,10 +32,13 @@ class EventOptions:
         The event keeps the time it was reached, for ``end - start``.
     blocking_sync : bool
         A thread in :meth:`Event.sync` sleeps instead of spinning.
+    ipc_enabled : bool
+        Must be false: ftcuda has no IPC yet.
     """
 
     timing_enabled: bool = False
     blocking_sync: bool = False
+    ipc_enabled: bool = False
 
 
 @dataclass
@@ -44,9 +49,12 @@ class DeviceMemoryResourceOptions:
     ----------
     max_size : int
         Bytes the pool may grow to, 0 for no limit. Drivers before CUDA 12.2 ignore it.
+    ipc_enabled : bool
+        Must be false: ftcuda has no IPC yet.
     """
 
     max_size: int = 0
+    ipc_enabled: bool = False
 
 
 @dataclass
@@ -57,9 +65,12 @@ class PinnedMemoryResourceOptions:
     ----------
     max_size : int
         Bytes the pool may grow to, 0 for no limit.
+    ipc_enabled : bool
+        Must be false: ftcuda has no IPC yet.
     """
 
     max_size: int = 0
+    ipc_enabled: bool = False
 
 
 @dataclass
@@ -86,8 +97,22 @@ def checked(options: object, kind: type) -> object:
     raise TypeError(f"options must be {kind.__name__}, a dict or None, not {type(options).__name__}")
 
 
+def refuse_ipc(options: object) -> None:
+    """Raises where `options` ask for what other processes can have."""
+    if options.ipc_enabled:  # type: ignore[attr-defined]
+        raise NotSupportedError(
+            f"{type(options).__name__}(ipc_enabled=True) is not supported: ftcuda has no IPC yet; leave it False, and "
+            "share memory with other processes by CUDA's own functions"
+        )
+
+
 def integer(value: object, name: str) -> int:
-    """Returns `value` as an int. A TypeError of `name` if it is none: a C conversion would cut a float silently."""
+    """Returns `value` as an int. A TypeError of `name` if it is none: a C conversion would cut a float silently.
+
+    A bool is none: who gives one where a number is meant has mistaken the argument.
+    """
+    if isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not bool")
     try:
         return operator.index(value)  # type: ignore[arg-type]
     except TypeError:

@@ -1,6 +1,6 @@
 """Waits that can end before what they wait for."""
 
-from libcpp cimport bool
+from libcpp cimport bool as c_bool
 
 from core.sync.limit cimport Limit
 
@@ -13,7 +13,7 @@ cdef extern from "Python.h":
 cdef unsigned long main_thread = MAIN_THREAD  # constant
 
 
-cdef bool is_interrupted() noexcept nogil:
+cdef c_bool is_interrupted() noexcept nogil:
     with gil:
         # What a handler raised stays set until the core's call has come back: see raise_status().
         return PyErr_CheckSignals() != 0
@@ -24,6 +24,8 @@ cdef Limit limit_of(object timeout) except *:
     cdef Limit limit
     cdef double seconds
     if timeout is not None:
+        if isinstance(timeout, bool):
+            raise TypeError("timeout must be seconds or None, not bool")
         seconds = timeout  # a number: float() takes texts too
         if not seconds >= 0:
             raise ValueError(f"timeout must be seconds from 0 up, or None to wait for ever, not {timeout!r}")
