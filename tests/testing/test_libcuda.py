@@ -424,3 +424,23 @@ assert violation(0) == ""
 print("cuda.core has run")
 """)
     assert "cuda.core has run" in printed
+
+
+def test_the_cuda_runtime_is_told_what_it_lacks(run_guest):
+    """It needs private tables: its calls fail, do not crash, and the driver says why, once."""
+    printed = run_guest("""
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+try:
+    path = load_nvidia_dynamic_lib("cudart").abs_path
+except DynamicLibNotFoundError:
+    path = None
+if path:
+    runtime = ctypes.CDLL(path)
+    for _ in range(2):
+        assert runtime.cudaGetDevice(ctypes.byref(ctypes.c_int())) == 500
+        assert runtime.cudaDeviceSynchronize() == 500
+print("there is", path)
+""")
+    if "there is None" in printed:
+        pytest.skip("the CUDA runtime's library is not installed")
+    assert printed.count("the CUDA runtime (libcudart) needs a private table") == 1
