@@ -24,5 +24,6 @@ fuzz() {
 }
 
 fuzz image src/ftcuda/_core/code/image*.cpp
+fuzz cubin src/simdriver/cubin.cpp
 fuzz ptx src/simdriver/ptx/*.cpp
 echo "fuzz: clean"

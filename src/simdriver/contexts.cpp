@@ -4,6 +4,10 @@
 
 #include "per_thread.hpp"
 
+#include <cstdio>
+#include <cstring>
+#include <mutex>
+
 namespace ftcuda::sim {
 
 namespace {
@@ -24,11 +28,32 @@ void pop_context() {
     if (!stack.empty()) stack.pop_back();
 }
 
+namespace {
+
+// The table of functions that only the CUDA runtime asks for, and without which it does nothing: it got this far
+// through cuInit and cuGetProcAddress, and gives up with cudaErrorSymbolNotFound, which does not say what is missing.
+constexpr unsigned char runtime_table[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                             0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
+void name_the_runtime() {
+    static std::once_flag said;
+    std::call_once(said, [] {
+        std::fputs(
+            "ftcuda's simulated driver: the CUDA runtime (libcudart) needs a private table of NVIDIA's driver, "
+            "which is not simulated, so each of its calls fails with cudaErrorSymbolNotFound; "
+            "call the driver's own functions instead\n",
+            stderr);
+    });
+}
+
+}  // namespace
+
 // The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without;
 // the CUDA runtime cannot.
 FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;
+    if (std::memcmp(id, runtime_table, sizeof runtime_table) == 0) name_the_runtime();
     return CUDA_ERROR_NOT_FOUND;
 }
 

@@ -1,4 +1,5 @@
 // Images of code: from bytes or a file to a program.
+#include "cubin.hpp"
 #include "fatbin.hpp"
 #include "module.hpp"
 #include "profile.hpp"
@@ -39,17 +40,39 @@ CUresult result_of(ptx::LoadError error) noexcept {
     return CUDA_ERROR_INVALID_PTX;
 }
 
+// Replaces a cubin by the PTX that it carries. It runs on devices of its own major architecture, from its own minor one
+// on, as its machine code would.
+CUresult ptx_of_cubin(const JitOptions& options, const char*& image) {
+    Cubin cubin;
+    if (!read_cubin(image, UINT64_MAX, cubin)) {
+        write_log(options, "the image is an ELF file, but no cubin");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    const unsigned device = static_cast<unsigned>(compute_capability());
+    const std::string architecture = "sm_" + std::to_string(cubin.architecture);
+    if (cubin.architecture / 10 != device / 10 || cubin.architecture > device) {
+        write_log(options, "the cubin is for " + architecture + ", the device is sm_" + std::to_string(device));
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    if (cubin.ptx == nullptr) {
+        write_log(options, "the cubin holds machine code for " + architecture +
+                               " and the simulated driver runs PTX only: compile to PTX, or to a cubin with the NVRTC "
+                               "that `python -m ftcuda.testing env` puts in front");
+        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    }
+    image = cubin.ptx;
+    return CUDA_SUCCESS;
+}
+
 }  // namespace
 
 CUresult load_program(const void* image, const JitOptions& options, std::shared_ptr<const ptx::Program>& program) {
     const char* text = static_cast<const char*>(image);
     if (text == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    if (std::memcmp(text,
-                    "\x7f"
-                    "ELF",
-                    4) == 0) {
-        write_log(options, "the simulated driver runs PTX only: compile to PTX");
-        return CUDA_ERROR_NO_BINARY_FOR_GPU;
+    int newest_ptx = profile()->ptx_version;
+    if (is_elf(text)) {
+        if (const CUresult result = ptx_of_cubin(options, text); result != CUDA_SUCCESS) return result;
+        newest_ptx = newest_ptx / 10 * 10 + 9;  // a driver takes cubins of every compiler of its own major version
     }
     std::string unpacked;
     std::string log;
@@ -61,7 +84,7 @@ CUresult load_program(const void* image, const JitOptions& options, std::shared_
         }
         text = unpacked.c_str();
     }
-    const ptx::Target target{compute_capability(), profile()->ptx_version};
+    const ptx::Target target{compute_capability(), newest_ptx};
     ptx::LoadError error = ptx::LoadError::none;
     program = ptx::Program::load(text, target, error, log);
     if (!program) write_log(options, log);
@@ -73,7 +96,9 @@ CUresult read_image(const char* path, std::string& image) {
     std::ifstream file(path, std::ios::binary);
     if (!file) return CUDA_ERROR_FILE_NOT_FOUND;
     image.assign(std::istreambuf_iterator<char>(file), {});
-    if (image.size() < 4) image.resize(4);  // as much as is looked at before anything is known
+    if (image.size() < 64) image.resize(64);  // as much as is looked at before anything is known
+    Cubin cubin;
+    if (is_elf(image.data()) && !read_cubin(image.data(), image.size(), cubin)) return CUDA_ERROR_INVALID_IMAGE;
     return CUDA_SUCCESS;
 }
 

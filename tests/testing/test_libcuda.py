@@ -108,12 +108,35 @@ done:
 
 def test_the_folder_and_the_variables(tmp_path):
     folder = tmp_path / "a folder"
-    printed = env("--folder", str(folder), LD_LIBRARY_PATH=f"/one:{folder}:/two")
-    assert printed == {"LD_LIBRARY_PATH": f"{folder}:/one:/two", "FTCUDA_DRIVER": "sim"}
-    again = env("--folder", str(folder), LD_LIBRARY_PATH="")
-    assert again["LD_LIBRARY_PATH"] == str(folder)
-    assert sorted(path.name for path in folder.iterdir()) == ["libcuda.so", "libcuda.so.1"]
-    assert all(path.resolve().name == "libftcuda_simdriver.so" for path in folder.iterdir())
+    nvrtc = tmp_path / "libnvrtc.so.12.9.86"
+    nvrtc.touch()
+    arguments = "--folder", str(folder), "--nvrtc", str(nvrtc)
+    printed = env(*arguments, LD_LIBRARY_PATH=f"/one:{folder}:/two", LD_PRELOAD="")
+    nvrtc_front = {"LD_PRELOAD": "libnvrtc.so.12", "FTCUDA_NVRTC": str(nvrtc)}
+    assert printed == {"LD_LIBRARY_PATH": f"{folder}:/one:/two", "FTCUDA_DRIVER": "sim", **nvrtc_front}
+    again = env(*arguments, LD_LIBRARY_PATH="", LD_PRELOAD="libc.so.6:libnvrtc.so.12 libm.so.6")
+    assert again["LD_LIBRARY_PATH"] == str(folder) and again["LD_PRELOAD"] == "libc.so.6:libm.so.6:libnvrtc.so.12"
+    targets = {path.name: path.resolve().name for path in folder.iterdir()}
+    driver, front = "libftcuda_simdriver.so", "libftcuda_simnvrtc.so"
+    assert targets == dict.fromkeys(("libcuda.so", "libcuda.so.1"), driver) | dict.fromkeys(("libnvrtc.so", "libnvrtc.so.12"), front)
+
+
+def test_an_nvrtc_is_known_by_its_name(tmp_path):
+    folder = str(tmp_path / "links")
+    for name, expected in ("libnvrtc.so.11.8.89", "libnvrtc.so.11.2"), ("libnvrtc.so.13", "libnvrtc.so.13"):
+        (tmp_path / name).touch()
+        assert env("--folder", folder, "--nvrtc", str(tmp_path / name), LD_PRELOAD="")["LD_PRELOAD"] == expected
+    (tmp_path / "other.so").touch()
+    for name, where, words in (
+        ("other.so", folder, "is not named like an NVRTC"),
+        ("libnvrtc.so.99", folder, "No such file"),
+        ("libnvrtc.so.13", str(tmp_path), "would replace it"),
+    ):
+        command = [sys.executable, "-m", "ftcuda.testing", "env", "--folder", where, "--nvrtc", str(tmp_path / name)]
+        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        assert result.returncode == 1 and result.stdout == ""
+        assert words in result.stderr and "name another --nvrtc" in result.stderr
+    assert not (tmp_path / "libnvrtc.so.13").is_symlink()
 
 
 def test_without_a_folder_it_is_the_user_s_cache(tmp_path):
@@ -326,6 +349,19 @@ assert ok(driver.cuEventElapsedTime(start, end)) > first
 """)
 
 
+def test_events_are_recorded_with_flags(run_guest):
+    run_guest("""
+start, end = ok(driver.cuEventCreate(0)), ok(driver.cuEventCreate(0))
+stream = ok(driver.cuStreamCreate(1))
+for event in start, end:
+    ok(driver.cuEventRecordWithFlags(event, stream, 0))
+ok(driver.cuEventSynchronize(end))
+assert 0 <= ok(driver.cuEventElapsedTime(start, end)) < 60_000
+assert driver.cuEventRecordWithFlags(end, stream, 1)[0] == R.CUDA_ERROR_INVALID_VALUE  # EXTERNAL, outside of a capture
+assert driver.cuEventRecordWithFlags(end, stream, 2)[0] == R.CUDA_ERROR_INVALID_VALUE
+""")
+
+
 def test_the_stack_of_contexts_belongs_to_the_thread(run_guest):
     run_guest(
         """
@@ -388,3 +424,23 @@ assert violation(0) == ""
 print("cuda.core has run")
 """)
     assert "cuda.core has run" in printed
+
+
+def test_the_cuda_runtime_is_told_what_it_lacks(run_guest):
+    """It needs private tables: its calls fail, do not crash, and the driver says why, once."""
+    printed = run_guest("""
+from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
+try:
+    path = load_nvidia_dynamic_lib("cudart").abs_path
+except DynamicLibNotFoundError:
+    path = None
+if path:
+    runtime = ctypes.CDLL(path)
+    for _ in range(2):
+        assert runtime.cudaGetDevice(ctypes.byref(ctypes.c_int())) == 500
+        assert runtime.cudaDeviceSynchronize() == 500
+print("there is", path)
+""")
+    if "there is None" in printed:
+        pytest.skip("the CUDA runtime's library is not installed")
+    assert printed.count("the CUDA runtime (libcudart) needs a private table") == 1

@@ -128,7 +128,7 @@ path = {str(tmp_path)!r}
 load = lambda image: driver.cuLibraryLoadData(image, [], [], 0, [], [], 0)[0]
 assert load(b".version 99.0\\n.target sm_70\\n") == R.CUDA_ERROR_UNSUPPORTED_PTX_VERSION
 assert load(b".version 7.2\\n.target sm_70\\n.nonsense") == R.CUDA_ERROR_INVALID_PTX
-assert load(b"\\x7fELF" + bytes(64)) == R.CUDA_ERROR_NO_BINARY_FOR_GPU
+assert load(b"\\x7fELF" + bytes(64)) == R.CUDA_ERROR_INVALID_IMAGE
 load_file = lambda name: driver.cuLibraryLoadFromFile(f"{{path}}/{{name}}".encode(), [], [], 0, [], [], 0)
 assert load_file("absent.ptx")[0] == R.CUDA_ERROR_FILE_NOT_FOUND
 library_ = ok(load_file("good.ptx"))

@@ -1,0 +1,62 @@
+"""Programs of cuda.core that know nothing of ftcuda, run with the two commands of docs/guide/testing-without-a-gpu.md.
+
+Their interpreter is the one that FTCUDA_GUEST_PYTHON names, as ci/guests.sh does, or this one if it has cuda.core 1.x.
+"""
+
+import os
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import PROFILE, simulated_only
+
+pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="starts processes")]
+PROGRAMS = Path(__file__).parent / "programs"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "testing-without-a-gpu.md"
+
+
+@pytest.fixture(scope="module")
+def guest_python():
+    if named := os.environ.get("FTCUDA_GUEST_PYTHON"):
+        return named
+    try:
+        version = metadata.version("cuda-core")
+    except metadata.PackageNotFoundError:
+        version = "0"
+    if version < "1":
+        pytest.skip("cuda.core 1.x is not installed, and FTCUDA_GUEST_PYTHON names no interpreter that has it")
+    return sys.executable
+
+
+def commands():
+    """The two commands as the guide has them."""
+    lines = [line.strip() for line in GUIDE.read_text().splitlines() if line.startswith("    ")]
+    assert len(lines) == 2, lines
+    return lines
+
+
+@pytest.mark.skipif(PROFILE != "13.5", reason="the guests' cuda-bindings and NVRTC are of CUDA 13.5")
+@pytest.mark.parametrize(
+    ("program", "expected"),
+    [
+        ("vector_add.py", "vector_add: 10000 sums, the last is 10099"),
+        ("saxpy.py", "saxpy<double>: 4097 elements"),
+        ("multi_stream.py", "multi_stream: 5000 elements of two streams"),
+    ],
+)
+def test_a_program_runs_with_two_commands(guest_python, tmp_path, program, expected):
+    first, second = commands()
+    first = first.replace("python", shlex.quote(sys.executable), 1)
+    second = second.replace("python", shlex.quote(guest_python), 1).replace("your_program.py", shlex.quote(str(PROGRAMS / program)))
+    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
+    for name in "LD_PRELOAD", "FTCUDA_NVRTC":  # a user's shell has none
+        environment.pop(name, None)
+    shell = ["bash", "-c", f"set -e\n{first}\n{second}"]
+    result = subprocess.run(shell, capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert result.stdout.splitlines()[-1] == expected and result.stderr == ""
+    assert '.compile("cubin"' in (PROGRAMS / program).read_text()
