@@ -54,7 +54,7 @@ def test_handles_of_cuda_bindings(bindings, device, stream, scale, filled):
     foreign = Stream.from_handle(bindings.CUstream(stream.handle))
     assert foreign.handle == stream.handle and int(bindings.CUstream(foreign.handle)) == stream.handle
     known = tuple(map(int, ftcuda.driver_info().version.split("."))) >= (12, 4)  # the parameters of a bare function
-    kernel = Kernel.from_handle(bindings.CUfunction(scale.handle), scale) if known else scale
+    kernel = Kernel.from_handle(bindings.CUfunction(scale.handle)) if known else scale
     view = Buffer.from_handle(bindings.CUdeviceptr(target.handle), 384, owner=target)
     launch(foreign, ONE, kernel, bindings.CUdeviceptr(source.handle), view, 2.0, 96)
     host = np.empty(96, "f4")

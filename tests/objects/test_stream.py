@@ -95,7 +95,7 @@ def test_foreign_streams(device, stream):
         stream.wait(Foreign(5))
     with pytest.raises(ValueError, match="version 1"):
         stream.wait(Foreign((1, stream.handle)))
-    with pytest.raises(TypeError, match="__cuda_stream__"):
+    with pytest.raises(ValueError, match="__cuda_stream__"):
         stream.wait(5)
     for wrong in ((0, "7"), (0, None), (0, -1), (0, 2**64)):
         with pytest.raises((TypeError, ValueError), match="__cuda_stream__"):

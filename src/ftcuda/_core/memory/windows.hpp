@@ -1,7 +1,7 @@
-// Windows: buffers in memory that somebody else gives back, an owner or a resource written in Python. A window stands in
-// the memory of every buffer that was there before it and has the window's first byte. While one is open, which is until
-// what holds its memory was let go of, those buffers keep theirs: whatever refers to what in Python, and in whatever
-// order the garbage collector ends it.
+// Windows: buffers in memory that somebody else gives back, an owner or a resource written in Python. A window stands
+// in the memory of every buffer that was there before it and has the window's first byte. While one is open, which is
+// until what holds its memory was let go of, those buffers keep theirs: whatever refers to what in Python, and in
+// whatever order the garbage collector ends it.
 #pragma once
 
 #include "../../_driver/abi.hpp"

@@ -1,5 +1,5 @@
-// Calls of the caller's code that nobody waits for, each known by an address: one thread takes and makes them, one after
-// the other, so that they never come amid somebody else's code, which may hold the lock that they take.
+// Calls of the caller's code that nobody waits for, each known by an address: one thread takes and makes them, one
+// after the other, so that they never come amid somebody else's code, which may hold the lock that they take.
 //
 // A test's scheduler does not know that thread. What its threads put is taken by themselves, in their later calls.
 #pragma once
