@@ -1,4 +1,4 @@
-"""Buffers in the memory of others' buffers, dropped and collected in any order, by threads of which some hold a lock."""
+"""Buffers in the memory of other buffers, dropped and collected in any order, by threads of which some hold a lock."""
 
 import gc
 import threading

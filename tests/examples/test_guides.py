@@ -1,11 +1,15 @@
-"""The programs in the guide to allocators run."""
+"""The programs in the guides to allocators and to streams run."""
 
 import re
 from pathlib import Path
 
 import pytest
 
-GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "allocators.md"
+from ftcuda.testing import simulation
+from tests.conftest import simulated_only
+
+GUIDES = Path(__file__).parents[2] / "docs" / "guide"
+GUIDE = GUIDES / "allocators.md"
 
 
 @pytest.fixture
@@ -40,3 +44,19 @@ def test_the_cache(programs, device):
     finally:
         device.memory_resource = before
     assert names["staging"].is_host_accessible
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="watches the races of all threads")
+def test_the_order_of_streams():
+    """The programs run one after the other, and what the last one says of the missing order is so."""
+    names = {}
+    texts = re.findall(r"```python\n(.*?)```", (GUIDES / "streams.md").read_text(), re.DOTALL)
+    for text in texts:
+        exec(compile(text, "streams.md", "exec"), names)
+    (violation,) = simulation.violations()
+    simulation.clear_violations()
+    assert "fill" in violation.lower() or "memset" in violation.lower(), violation
+    assert names["stream"].is_nonblocking and not names["waits"].is_nonblocking
+    for name in ("stream", "other", "waits"):
+        names[name].close()

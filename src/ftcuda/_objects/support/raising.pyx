@@ -33,7 +33,10 @@ NEXT_STEPS = {
     222: "the PTX is newer than the driver; compile with an older NVRTC or update the driver",
     400: "check that the object belongs to this device and was not destroyed by other code",
     600: "synchronise first",
-    700: "a kernel touched memory that it must not; compute-sanitizer finds the place",
+    700: (
+        "a kernel or a copy touched memory that it must not: out of bounds, or before the stream of its allocation got "
+        "there, which other streams have to wait for (docs/guide/streams.md); compute-sanitizer finds the place"
+    ),
     701: "use smaller blocks or less shared memory",
     716: "a kernel made an access that is not aligned to its size",
     719: "compute-sanitizer finds the place",
@@ -121,8 +124,7 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     if reason == Reason.poisoned:
         raise ContextPoisonedError(
             f"{attempt}: the device's context ended with {name} ({decode(error_text(code))}), first reported by "
-            f"{entry}; "
-            "restart the process",
+            f"{entry}; {NEXT_STEPS.get(code, 'compute-sanitizer finds the place')}; restart the process",
             code, name, entry,
         )
     next_step = NEXT_STEPS.get(code, "see the CUDA driver API reference")
