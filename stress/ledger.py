@@ -6,7 +6,7 @@ from itertools import count
 import numpy as np
 
 from ftcuda import Buffer, LegacyPinnedMemoryResource, MemoryResource, launch
-from ftcuda.memory import hooks
+from ftcuda.memory import hooks, wait_for_deallocations
 from stress.environment import Environment
 
 TURNS = 5000  # of the kernel `late`, which comes too late for whoever does not wait
@@ -59,7 +59,7 @@ class Ledger:
     def close(self) -> None:
         """Ends the round: raises unless everything was freed once, by its own resource, and in time."""
         self.env.device.sync()
-        self.env.device.create_stream().close()  # any call gives back what waited for its work
+        wait_for_deallocations()  # also of what waited for its work
         for stream in (self.stream, self.other, self.lent_stream):
             stream.close()
         for hook in self._hooks:

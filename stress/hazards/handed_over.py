@@ -4,6 +4,7 @@ import gc
 import queue
 from types import SimpleNamespace
 
+from ftcuda.testing import settle
 from stress.hazard import Hazard
 from stress.kinds import KINDS, Handed
 from stress.ledger import Ledger
@@ -82,7 +83,7 @@ class HandedOver(Hazard):
                     handed.look(handed.thing)
                 del handed
         state.groups.clear()
-        gc.collect()
+        settle()  # also what another thread's collection, which ours does not wait for, has still to find
         state.ledger.close()
         gc.collect()
         self.env.device.sync()

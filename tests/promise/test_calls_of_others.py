@@ -125,6 +125,36 @@ def test_hooks_on_frees_take_a_lock_that_their_finder_holds():
     assert sorted(freed) == [8, 16]
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+def test_hooks_hear_of_a_free_before_the_address_is_given_out_again(device, threads):
+    """Sabotage: memory that is freed while the hooks have still to be told; who keeps a table by address loses an entry."""
+    allocated, faults = {}, []
+
+    def begin(allocation):
+        if allocated.setdefault(allocation.handle, allocation) is not allocation:
+            faults.append(allocation)
+
+    def end(allocation):
+        if allocated.pop(allocation.handle, None) is None:
+            faults.append(allocation)
+
+    def work(index):
+        stream = device.create_stream()
+        for number in range(200):
+            buffer = resource.allocate(64, stream=stream)
+            if number % 2:
+                buffer.close()
+            if number % 50 == 0:
+                gc.collect()
+        stream.close()
+
+    resource = device.memory_resource
+    with hooks.on_allocate(begin, memory_resource=resource), hooks.on_free(end, memory_resource=resource):
+        together(threads, work)
+        wait_for_deallocations()
+    assert faults == [] and not allocated
+
+
 @pytest.mark.skipif(not sys._is_gil_enabled(), reason="without the GIL, CPython ends an object of this thread amid its code")
 def test_finalizers_of_owners_are_not_called_amid_deallocate(pinned):
     """Sabotage: a buffer that `deallocate` closes lets its owner go there, whose finalizer takes the same lock."""

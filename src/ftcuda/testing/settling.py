@@ -31,6 +31,7 @@ def settle() -> None:
     gc.collect()
     wait_for_all()  # a cache keeps what work still uses
     wait_for_deallocations()
+    gc.collect()  # while another thread collected, the first one returned at once
     empty_caches()
     wait_for_all()  # memory is given back in the order of a stream
     wait_for_deallocations()  # and to resources when work is done

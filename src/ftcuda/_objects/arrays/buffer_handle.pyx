@@ -55,14 +55,17 @@ cdef class BufferHandle:
         cdef Context* context = &self._buffer.context()
         # Work keeps buffers of foreign memory: one to which only the finalizer's caller refers has none.
         cdef bint idle = collected and self._buffer.holder() != NULL and Py_REFCNT(self) == 1
+        cdef Announcement announcement = None
+        # Not at the end of the process, when nothing of Python's may be left.
+        if on_free and self._memory_resource is not None and not Py_IsFinalizing():
+            announcement = Announcement.of(self, named, not collected)
         self._shows_holder.store(False)  # before anybody can take it out of the core
         with nogil:
             status = self._buffer.close(stream, idle, handout)
         if not status.ok():
             raise_status(status, "close", self, () if named is None else (("the stream", named),))
-        # Not at the end of the process, when nothing of Python's may be left.
-        if on_free and self._memory_resource is not None and self._buffer.announce_close() and not Py_IsFinalizing():
-            make_call(Announcement.of(self, named), not collected)
+        if announcement is not None and self._buffer.announce_close():
+            make_call(announcement, not collected)
         return release_holder(context, handout.holder, handout.event, not collected)
 
     cdef object where(self):
@@ -90,22 +93,36 @@ cdef class BufferHandle:
 
 
 cdef class Announcement(PendingCall):
-    """Hooks on frees that are told of a buffer."""
+    """Hooks on frees that are told of a buffer, whose memory is nobody else's until they were."""
 
-    cdef object _resource
+    cdef object _resource          # constant, as all of them
     cdef object _stream
-    cdef size_t _pointer
-    cdef size_t _size
+    cdef core.Buffer* _buffer      # with a count
+    cdef bint _entered             # a lease on it; not if somebody has closed it before
+    cdef bint _closing
+
+    def __dealloc__(self):
+        cdef core.Handout handout
+        if self._buffer == NULL:
+            return
+        if self._entered:
+            with nogil:
+                self._buffer.leave(handout)
+            release_holder(&self._buffer.context(), handout.holder, handout.event, self._closing)
+        self._buffer.release_attached()
 
     @staticmethod
-    cdef Announcement of(BufferHandle buffer, object stream):
+    cdef Announcement of(BufferHandle buffer, object stream, bint closing):
         cdef Announcement made = Announcement.__new__(Announcement)
-        made._resource, made._stream = buffer._memory_resource, stream
-        made._pointer, made._size = buffer._buffer.pointer(), buffer._buffer.size()
+        made._resource, made._stream, made._closing = buffer._memory_resource, stream, closing
+        made._buffer = buffer._buffer
+        made._buffer.retain()
+        with nogil:
+            made._entered = made._buffer.enter()
         return made
 
     cdef int call(self) except -1:
-        announce(on_free, self._pointer, self._size, self._resource, self._stream)
+        announce(on_free, self._buffer.pointer(), self._buffer.size(), self._resource, self._stream)
         return 0
 
 

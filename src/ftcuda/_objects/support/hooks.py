@@ -103,12 +103,14 @@ def on_allocate(function: Function, *, memory_resource: object = None, stream: o
 def on_free(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
     """Calls `function` with an `Allocation` once for every buffer of a resource that is closed or collected.
 
-    The free itself is in stream order: the memory may be in use by submitted work when the hook runs.
+    The free itself is in stream order: the memory may be in use by submitted work when the hook runs. No other
+    allocation has the address before.
 
     Parameters
     ----------
     function : callable
-        Called in the thread that closes or collects. What it raises goes to `sys.unraisablehook`.
+        Called in the thread that closes, before `close` returns; for what is dropped, soon, in a thread of ftcuda's. It
+        may take a lock (see docs/guide/allocators.md). What it raises goes to `sys.unraisablehook`.
     memory_resource : MemoryResource, optional
         Only its buffers.
     stream : Stream, optional
