@@ -36,6 +36,8 @@ CUresult result_of(ptx::Fault fault) noexcept {
     case ptx::Fault::assertion: return CUDA_ERROR_ASSERT;
     case ptx::Fault::invalid_program_counter: return CUDA_ERROR_INVALID_PC;
     case ptx::Fault::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case ptx::Fault::tensor_map_mode: return CUDA_ERROR_NOT_SUPPORTED;
+    case ptx::Fault::no_tensor_map:
     case ptx::Fault::barrier_misuse:
     case ptx::Fault::cluster_barrier_misuse:
     case ptx::Fault::absent_block:

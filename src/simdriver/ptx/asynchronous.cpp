@@ -73,15 +73,18 @@ bool add_transactions(Mbarrier& barrier, std::int64_t bytes) noexcept {
     return true;
 }
 
-// Tells a barrier in the same block as `target`, both in instruction.space, of bytes that came there.
-void report(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t target, std::uint64_t barrier,
-            std::uint64_t bytes) {
+}  // namespace
+
+void report_bytes(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t target,
+                  std::uint64_t barrier, std::uint64_t bytes) {
     constexpr auto place = [](std::uint64_t address) { return address & ~window_mask; };
     if (block_behind(*warp.block, place(target)) != block_behind(*warp.block, place(barrier)))
         return fail(warp, instruction, lane, Fault::illegal_address, barrier, sizeof bytes, Access::atomic);
     change_barrier(warp, instruction, lane, instruction.space, barrier,
                    [&](Mbarrier& told) { return add_transactions(told, -static_cast<std::int64_t>(bytes)); });
 }
+
+namespace {
 
 // One lane after another: what `write` does at a, offset, and then the report to the barrier at c, target.
 void write_and_report(Warp& warp, const Instruction& instruction, std::uint32_t mask, Handler write) {
@@ -91,9 +94,9 @@ void write_and_report(Warp& warp, const Instruction& instruction, std::uint32_t 
         if (warp.machine->failed()) return;
         write(warp, instruction, std::uint32_t{1} << lane);
         if (warp.machine->failed()) return;
-        report(warp, instruction, lane, base[lane] + static_cast<std::uint64_t>(instruction.offset),
-               barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.target)),
-               std::uint64_t{size_of(instruction.type)} * instruction.count);
+        report_bytes(warp, instruction, lane, base[lane] + static_cast<std::uint64_t>(instruction.offset),
+                     barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.target)),
+                     std::uint64_t{size_of(instruction.type)} * instruction.count);
     });
 }
 
@@ -181,7 +184,7 @@ void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
         if (warp.machine->failed() || instruction.option != 1) return;
         const std::uint64_t address =
             barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.elements[0]));
-        report(warp, instruction, lane, target, address, bytes);
+        report_bytes(warp, instruction, lane, target, address, bytes);
     });
 }
 

@@ -220,6 +220,7 @@ private:
     void mbarriers();
     void asynchronous_copies();
     void bulk_copies();
+    void tile_copies();
     void reporting();
     void cluster_barriers();
     void cluster_addresses(std::string_view base);

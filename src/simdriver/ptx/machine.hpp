@@ -29,8 +29,8 @@ struct Barrier {
 
 constexpr std::uint8_t cluster_barrier = 16;  // in Warp::barrier_of; the block's own are 0 to 15
 
-// An address in the shared memory of a cluster: above the place in a block stands the block's rank plus one, and 0 for the
-// block that has the address.
+// An address in the shared memory of a cluster: above the place in a block stands the block's rank plus one, and 0 for
+// the block that has the address.
 constexpr unsigned block_shift = 24;
 
 struct Machine;
@@ -156,7 +156,10 @@ std::array<unsigned, 3> thread_index(const Machine& machine, unsigned thread) no
 void run_blocks(Machine& machine);
 bool release_cluster(Cluster& cluster);  // lets the threads go on whose phase of the cluster's barrier is over
 void leave_cluster(Warp& warp, std::uint32_t mask);  // of lanes that exit
-bool run_warp(Warp& warp, unsigned slice);           // false when it is blocked
+// Tells a barrier in the same block as `target`, both in instruction.space, of bytes that came there.
+void report_bytes(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t target,
+                  std::uint64_t barrier, std::uint64_t bytes);
+bool run_warp(Warp& warp, unsigned slice);  // false when it is blocked
 bool push_frame(Warp& warp, const Function& function, const CallSite* site, std::uint32_t mask);
 
 // ---- Handlers, found by the decoder
@@ -182,6 +185,7 @@ void store(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void atomic(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void copy_tile(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void change_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void test_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void pending_of_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);

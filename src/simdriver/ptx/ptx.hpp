@@ -103,6 +103,8 @@ enum class Fault : std::uint8_t {
     barrier_misuse,           // more arrivals at an mbarrier than it expects, or one that was not initialised
     cluster_barrier_misuse,   // a thread that arrives twice at the barrier of its cluster
     absent_block,             // access to the shared memory of a block of the cluster that has exited, or of none
+    no_tensor_map,            // a tile is copied by what is no tensor map, or one of another rank
+    tensor_map_mode,          // a tile is copied by a map in a mode that is not simulated
     barrier_deadlock,         // some threads wait at a barrier that the others can never reach
     stack_overflow,           // recursion deeper than the simulated stack
     aborted,                  // Launch::abort was set
@@ -114,7 +116,8 @@ struct Outcome {
     std::uint64_t address = 0;  // for address faults
     std::size_t access_bytes = 0;
     Access access = Access::read;
-    int line = 0;  // line of the PTX text
+    const char* detail = nullptr;  // what more there is to say of the fault
+    int line = 0;                  // line of the PTX text
     std::array<unsigned, 3> block{};
     std::array<unsigned, 3> thread{};
     std::string message;             // one line for a person, naming kernel, instruction and place

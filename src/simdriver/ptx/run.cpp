@@ -25,6 +25,8 @@ const char* name_of(Fault fault) noexcept {
         return "a thread arrives at the barrier of its cluster again before it waited there";
     case Fault::absent_block:
         return "access to the shared memory of a block that has exited, or of none of the cluster";
+    case Fault::no_tensor_map: return "a tile is copied by what is no tensor map of its rank";
+    case Fault::tensor_map_mode: return "a tile is copied by a tensor map in a mode that is not simulated";
     case Fault::barrier_deadlock: return "threads wait at a barrier that the others cannot reach";
     case Fault::stack_overflow: return "stack overflow";
     case Fault::aborted: return "aborted";
@@ -48,6 +50,7 @@ void describe(Outcome& outcome, const Machine& machine) {
                           access, outcome.access_bytes, static_cast<unsigned long long>(outcome.address));
     }
     outcome.message.assign(text, static_cast<std::size_t>(std::min<int>(length, sizeof text - 1)));
+    if (outcome.detail != nullptr) outcome.message.append(": ").append(outcome.detail);
 }
 
 // Ends the top frame: its callers get their results and go on.
