@@ -135,9 +135,11 @@ struct Module {
 struct Attributes {
     std::optional<int> max_dynamic_shared;
     std::optional<int> carveout;
+    std::optional<bool> non_portable_cluster;
+    std::optional<std::array<unsigned, 3>> cluster;  // that launches must have; zeros for none
 };
 
-constexpr Attributes default_attributes = {48 * 1024, -1};
+constexpr Attributes default_attributes = {48 * 1024, -1, false, std::array<unsigned, 3>{}};
 
 struct Function {
     std::shared_ptr<Module> module;
@@ -149,7 +151,9 @@ struct Function {
     Attributes effective() const {
         const Attributes& others = of_kernel ? *of_kernel : default_attributes;
         return {own.max_dynamic_shared ? own.max_dynamic_shared : others.max_dynamic_shared,
-                own.carveout ? own.carveout : others.carveout};
+                own.carveout ? own.carveout : others.carveout,
+                own.non_portable_cluster ? own.non_portable_cluster : others.non_portable_cluster,
+                own.cluster ? own.cluster : others.cluster};
     }
 };
 

@@ -12,6 +12,7 @@ using CUkernel = struct CUkern_st*;
 enum : CUresult {
     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+    CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 };
 
 inline constexpr CUdevice CU_DEVICE_INVALID = -2;

@@ -1,4 +1,5 @@
 // Exports: launches.
+#include "cluster.hpp"
 #include "gate.hpp"
 #include "module.hpp"
 #include "profile.hpp"
@@ -20,6 +21,9 @@ struct Shape {
     std::array<unsigned, 3> block;
     unsigned shared_bytes = 0;
     bool cooperative = false;
+    ClusterShape cluster{};
+
+    int threads() const noexcept { return static_cast<int>(block[0] * block[1] * block[2]); }
 };
 
 CUresult result_of(ptx::Fault fault) noexcept {
@@ -32,7 +36,11 @@ CUresult result_of(ptx::Fault fault) noexcept {
     case ptx::Fault::assertion: return CUDA_ERROR_ASSERT;
     case ptx::Fault::invalid_program_counter: return CUDA_ERROR_INVALID_PC;
     case ptx::Fault::stack_overflow: return CUDA_ERROR_HARDWARE_STACK_ERROR;
+    case ptx::Fault::tensor_map_mode: return CUDA_ERROR_NOT_SUPPORTED;
+    case ptx::Fault::no_tensor_map:
     case ptx::Fault::barrier_misuse:
+    case ptx::Fault::cluster_barrier_misuse:
+    case ptx::Fault::absent_block:
     case ptx::Fault::barrier_deadlock:
     case ptx::Fault::aborted:
     case ptx::Fault::out_of_budget: break;
@@ -102,6 +110,8 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
     launch.entry = entry.name;
     launch.grid = shape.grid;
     launch.block = shape.block;
+    launch.cluster = shape.cluster.blocks;
+    launch.is_explicit_cluster = shape.cluster.is_explicit;
     launch.dynamic_shared_bytes = shape.shared_bytes;
     launch.parameters = parameters.data();
     launch.cooperative = shape.cooperative;
@@ -127,7 +137,8 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
     return result_of(outcome.fault);
 }
 
-CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_handle, void** parameters, void** extra) {
+CUresult submit_launch(CUfunction handle, Shape shape, CUstream stream_handle, void** parameters, void** extra,
+                       const CUlaunchAttribute* cluster = nullptr) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
@@ -137,6 +148,10 @@ CUresult submit_launch(CUfunction handle, const Shape& shape, CUstream stream_ha
     if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
     const ptx::Entry& entry = function->module->program->entries()[function->entry];
     if (const CUresult result = check(shape, *function, entry); result != CUDA_SUCCESS) return result;
+    if (const CUresult result =
+            find_cluster(*function, shape.grid, shape.threads(), shape.shared_bytes, cluster, shape.cluster);
+        result != CUDA_SUCCESS)
+        return result;
     std::vector<std::byte> block;
     if (!gather(entry, parameters, extra, block)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
     Work work;
@@ -179,17 +194,13 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunc
         const CUlaunchAttribute& attribute = config->attrs[index];
         switch (attribute.id) {
         case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: shape.cooperative = attribute.value.cooperative != 0; break;
-        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION: {
-            const auto& cluster = attribute.value.clusterDim;
-            if (cluster.x * cluster.y * cluster.z != 1) return CUDA_ERROR_NOT_SUPPORTED;
-            break;
-        }
+        case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:                  // cluster_attribute() finds it
         case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:  // permitted, not required, to overlap
         case CU_LAUNCH_ATTRIBUTE_PRIORITY: break;
         default: return CUDA_ERROR_NOT_SUPPORTED;
         }
     }
-    return submit_launch(function, shape, config->hStream, parameters, extra);
+    return submit_launch(function, shape, config->hStream, parameters, extra, cluster_attribute(*config));
 }
 
 }  // namespace ftcuda::sim

@@ -217,20 +217,33 @@ bool fixed_attribute(const ptx::Entry& entry, int attribute, int& value) {
     case CU_FUNC_ATTRIBUTE_PTX_VERSION:
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: value = compute_capability(); return true;
     case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: value = 0; return true;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: value = 0; return profile()->driver_version >= 11080;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: value = entry.explicit_cluster; return true;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: value = 0; return true;
     default: return false;
     }
+}
+
+bool is_of_clusters(int attribute) {
+    return attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET &&
+           attribute <= CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
 }
 
 }  // namespace
 
 CUresult get_attribute(const ptx::Entry& entry, const Attributes& attributes, int attribute, int& value) {
+    if (is_of_clusters(attribute) && profile()->driver_version < 11080) return CUDA_ERROR_INVALID_VALUE;
     switch (attribute) {
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
+        const auto& required = entry.required_cluster[0] != 0 ? entry.required_cluster : *attributes.cluster;
+        value =
+            static_cast<int>(required[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)]);
+        return CUDA_SUCCESS;
+    }
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        value = *attributes.non_portable_cluster;
+        return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: value = *attributes.max_dynamic_shared; return CUDA_SUCCESS;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: value = *attributes.carveout; return CUDA_SUCCESS;
     default: return fixed_attribute(entry, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
@@ -238,6 +251,7 @@ CUresult get_attribute(const ptx::Entry& entry, const Attributes& attributes, in
 }
 
 CUresult set_attribute(const ptx::Entry& entry, Attributes& attributes, int attribute, int value) {
+    if (is_of_clusters(attribute) && profile()->driver_version < 11080) return CUDA_ERROR_INVALID_VALUE;
     int opt_in = 0;
     device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, opt_in);
     switch (attribute) {
@@ -249,7 +263,18 @@ CUresult set_attribute(const ptx::Entry& entry, Attributes& attributes, int attr
         if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
         attributes.carveout = value;
         return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED: return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
+        attributes.non_portable_cluster = value != 0;
+        return CUDA_SUCCESS;
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
+    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
+        if (entry.required_cluster[0] != 0) return CUDA_ERROR_NOT_PERMITTED;  // cuda.h: it was set at compile time
+        if (value < 0) return CUDA_ERROR_INVALID_VALUE;
+        if (!attributes.cluster) attributes.cluster.emplace();
+        (*attributes.cluster)[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)] =
+            static_cast<unsigned>(value);
+        return CUDA_SUCCESS;
     default: return CUDA_ERROR_INVALID_VALUE;
     }
 }

@@ -20,6 +20,9 @@ CUresult read_image(const char* path, std::string& image);
 
 const ptx::Entry& entry_of(const Function& function);
 
+// On one multiprocessor at once.
+int blocks_that_fit(const Function& function, int block_size, std::size_t dynamic_shared);
+
 // The function behind a handle, which may be a kernel's: then its function in `context`, or in the
 // current one for null.
 CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, Context* context = nullptr);

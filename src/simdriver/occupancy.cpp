@@ -14,6 +14,8 @@ constexpr int blocks_per_multiprocessor = 32;
 constexpr int shared_per_multiprocessor = 100 * 1024;
 constexpr int registers_per_multiprocessor = 65536;
 
+}  // namespace
+
 int blocks_that_fit(const Function& function, int block_size, std::size_t dynamic_shared) {
     const ptx::Entry& entry = entry_of(function);
     if (block_size <= 0 || block_size > static_cast<int>(entry.max_threads)) return 0;
@@ -24,8 +26,6 @@ int blocks_that_fit(const Function& function, int block_size, std::size_t dynami
     const int registers = static_cast<int>(std::max(entry.registers, 16u)) * ((block_size + 31) / 32 * 32);
     return std::min(blocks, registers_per_multiprocessor / std::max(registers, 1));
 }
-
-}  // namespace
 
 FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, CUfunction handle, int block_size,
                                                                        std::size_t shared_bytes) {
@@ -81,16 +81,6 @@ FTCUDA_SIM_EXPORT CUresult cuOccupancyAvailableDynamicSMemPerBlock(std::size_t* 
         static_cast<std::size_t>(shared_per_multiprocessor / blocks) - 1024 - entry_of(*function).static_shared_bytes;
     *bytes = std::min(share, static_cast<std::size_t>(*function->effective().max_dynamic_shared));
     return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxPotentialClusterSize(int*, CUfunction, const CUlaunchConfig*) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxPotentialClusterSize);
-    return CUDA_ERROR_NOT_SUPPORTED;  // the simulated device has no clusters: attribute CLUSTER_LAUNCH is 0
-}
-
-FTCUDA_SIM_EXPORT CUresult cuOccupancyMaxActiveClusters(int*, CUfunction, const CUlaunchConfig*) {
-    FTCUDA_SIM_ENTER(cuOccupancyMaxActiveClusters);
-    return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 }  // namespace ftcuda::sim

@@ -1,7 +1,10 @@
-// Tensor maps. They are checked as cuda.h 13.5 says and coded in a way of our own; the interpreter does not
-// load tiles with them.
+// Tensor maps. They are checked as cuda.h 13.5 says and coded in a way of our own
+// (ptx/tensor_map.hpp), in which the interpreter reads them.
 #include "gate.hpp"
 #include "profile.hpp"
+#include "ptx/tensor_map.hpp"
+
+#include <cstring>
 
 namespace ftcuda::sim {
 
@@ -9,14 +12,16 @@ using namespace abi;
 
 namespace {
 
-constexpr std::uint64_t magic = 0x70616d726f736e74;  // that this is a map of ours
-constexpr unsigned max_rank = 5;
+using ptx::TensorMap;
+
+constexpr unsigned max_rank = TensorMap::max_rank;
 
 // Bytes of an element, by CUtensorMapDataType. The packed types of 4 and 6 bits are not offered.
 constexpr std::uint64_t sizes[] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
 constexpr int types = sizeof(sizes) / sizeof(sizes[0]);
 
 bool is_floating(int type) noexcept { return type >= 6; }
+bool is_rounded(int type) noexcept { return type >= 10; }  // FLOAT32_FTZ, TFLOAT32, TFLOAT32_FTZ
 
 std::uint64_t hash(std::uint64_t seed, std::uint64_t value) noexcept {
     return (seed ^ value) * 0x9e37'79b9'7f4a'7c15u + (seed >> 29);
@@ -55,23 +60,39 @@ bool is_valid(const Layout& layout, std::uint64_t inner_bytes) {
     return layout.swizzle != swizzle_128 || inner_bytes <= 128;
 }
 
-// The coding: what it is, the address, and a sum of everything else, so that two maps are equal if they mean the same.
-void write(CUtensorMap& map, const Layout& layout, std::uint64_t kind) {
-    map = {};
+TensorMap::Mode mode_of(const Layout& layout, const std::uint32_t* box) noexcept {
+    if (box == nullptr) return TensorMap::im2col;
+    if (layout.interleave != 0) return TensorMap::interleaved;
+    if (layout.swizzle != 0) return TensorMap::swizzled;
+    if (layout.fill != 0) return TensorMap::nan_fill;
+    if (is_rounded(layout.type)) return TensorMap::rounded;
+    for (unsigned i = 1; i < layout.rank; ++i) {  // cuda.h: without interleaving that of the first dimension is ignored
+        if (layout.element_strides[i] != 1) return TensorMap::element_strides;
+    }
+    return TensorMap::plain;
+}
+
+// The map for a layout; `box` is null for one of im2col. Two maps are equal if they mean the same.
+void write(CUtensorMap& map, const Layout& layout, std::uint64_t kind, const std::uint32_t* box) {
+    TensorMap made;
     std::uint64_t sum = hash(kind, static_cast<std::uint64_t>(layout.type) << 32 | layout.rank);
     for (unsigned i = 0; i < layout.rank; ++i) {
         sum = hash(sum, layout.extents[i]);
         sum = hash(sum, layout.element_strides[i]);
-        if (i + 1 < layout.rank) sum = hash(sum, layout.strides[i]);
-        map.opaque[4 + i] = layout.extents[i];
+        if (i + 1 < layout.rank) sum = hash(sum, made.strides[i] = layout.strides[i]);
+        made.extents[i] = layout.extents[i];
+        if (box != nullptr) made.last_of_box[i] = static_cast<std::uint8_t>(box[i] - 1);
     }
     for (const int value : {layout.interleave, layout.swizzle, layout.promotion, layout.fill})
         sum = hash(sum, static_cast<std::uint64_t>(value));
-    map.opaque[0] = magic;
-    map.opaque[1] = layout.address;
-    map.opaque[2] = sum;
-    map.opaque[3] = layout.rank;
-    map.opaque[15] = layout.address;  // at both ends, so that half of one map and half of another are no map
+    made.magic = TensorMap::known;
+    made.address = made.address_again = layout.address;
+    made.sum = sum;
+    made.rank = layout.rank;
+    made.element_bytes = static_cast<std::uint32_t>(sizes[layout.type]);
+    made.mode = mode_of(layout, box);
+    static_assert(sizeof map == sizeof made, "one is the other");
+    std::memcpy(&map, &made, sizeof map);
 }
 
 CUresult begin(CUtensorMap* map, const void* a, const void* b, const void* c) {
@@ -99,7 +120,7 @@ FTCUDA_SIM_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, un
         if (box[i] == 0 || box[i] > 256) return CUDA_ERROR_INVALID_VALUE;
         kind = hash(kind, box[i]);
     }
-    write(*map, layout, kind);
+    write(*map, layout, kind, box);
     return CUDA_SUCCESS;
 }
 
@@ -125,15 +146,18 @@ FTCUDA_SIM_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, int type, u
             kind = hash(kind, static_cast<std::uint64_t>(corner));
         }
     }
-    write(*map, layout, kind);
+    write(*map, layout, kind, nullptr);
     return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {
     FTCUDA_SIM_ENTER(cuTensorMapReplaceAddress);
-    if (map == nullptr || map->opaque[0] != magic || reinterpret_cast<std::uintptr_t>(address) % 16 != 0)
-        return CUDA_ERROR_INVALID_VALUE;
-    map->opaque[1] = map->opaque[15] = reinterpret_cast<std::uintptr_t>(address);
+    if (map == nullptr || reinterpret_cast<std::uintptr_t>(address) % 16 != 0) return CUDA_ERROR_INVALID_VALUE;
+    TensorMap changed;
+    std::memcpy(static_cast<void*>(&changed), map, sizeof changed);
+    if (changed.magic != TensorMap::known) return CUDA_ERROR_INVALID_VALUE;
+    changed.address = changed.address_again = reinterpret_cast<std::uintptr_t>(address);
+    std::memcpy(map, &changed, sizeof changed);
     return CUDA_SUCCESS;
 }
 

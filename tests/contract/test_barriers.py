@@ -154,7 +154,7 @@ class TestWhatIsRefused:
 
     HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
     KERNEL = ".visible .entry k(.param .u64 x) {{ .reg .b64 %rd<2>; ld.param.u64 %rd1, [x]; {} st.global.u32 [%rd1], 3; ret; }}\n"
-    TENSOR = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+    TENSOR = "cp.async.bulk.tensor.2d.shared::cluster.global.tile::gather4.mbarrier::complete_tx::bytes"
 
     def load(self, text, stream):
         code = ObjectCode.from_ptx((self.HEAD + text).encode())

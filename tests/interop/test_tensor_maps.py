@@ -478,7 +478,6 @@ def test_a_device_without_them(run_python):
     assert "this one is of 11.8" in run_python(program, FTCUDA_SIM_PROFILE="11.8")
 
 
-@pytest.mark.skipif(IS_SIMULATED, reason="the simulated driver codes tensor maps, and does not load tiles with them")
 def test_tiles_from_sixteen_threads(device, stream, tensor):
     kernel = compile_code(TILES).get_kernel("load")
     config = LaunchConfig(grid=(COLUMNS // 32, ROWS // 8), block=32)

@@ -2,7 +2,7 @@ import pytest
 
 import ftcuda
 from ftcuda import CUDAError, Kernel, LaunchConfig, ObjectCode, launch
-from tests.conftest import IS_SIMULATED, SAXPY, compile_code, simulated_only
+from tests.conftest import SAXPY, compile_code, simulated_only
 
 
 def test_description(saxpy):
@@ -22,14 +22,14 @@ def test_attributes(device, saxpy):
         attributes.num_regs = 3
 
 
-def test_occupancy(saxpy, stream):
+def test_occupancy(device, saxpy, stream):
     occupancy = saxpy.occupancy
     blocks = occupancy.max_active_blocks_per_multiprocessor(256, 0)
     assert 1 <= blocks <= 32
     best = occupancy.max_potential_block_size(0, 0)
     assert best.min_grid_size >= 1 and 32 <= best.max_block_size <= 1024
     assert occupancy.available_dynamic_shared_memory_per_block(1, 256) > 0
-    if not IS_SIMULATED:
+    if device.features.cluster_launch:
         config = LaunchConfig(grid=4, cluster=1, block=32)
         assert occupancy.max_potential_cluster_size(config, stream=stream) >= 1
         assert occupancy.max_active_clusters(config, stream=stream) >= 1

@@ -12,7 +12,7 @@ import pytest
 import ftcuda
 from ftcuda import Buffer, CooperativeLaunchError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.conftest import compile_code
 
 ONE = LaunchConfig(grid=1, block=1)
 
@@ -273,7 +273,7 @@ def test_large_structures(stream, pinned, size):
 
 
 def test_clusters_where_there_are_none(device, stream, code):
-    if not IS_SIMULATED and device.compute_capability >= (9, 0):
+    if device.features.cluster_launch:
         launch(stream, LaunchConfig(grid=2, cluster=2, block=32), code.get_kernel("empty"))
         stream.sync()
         return

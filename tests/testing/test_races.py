@@ -82,6 +82,26 @@ def test_order_is_recognised(found, device, streams, order):
     buffer.close()
 
 
+def test_kernels_in_clusters(found, device, streams, code):
+    """Their blocks are watched like any others: four write to one place, of two launches."""
+    if not device.features.cluster_launch:
+        pytest.skip(reason="this driver profile has no clusters")
+    first, second, _ = streams
+    config = LaunchConfig(grid=1, cluster=2, block=1)
+    buffer = device.allocate(64, stream=first)
+    buffer.fill(0, stream=first)
+    device.sync()
+
+    def race(other):
+        launch(first, config, code.get_kernel("store"), buffer.handle, 1)
+        launch(second, config, code.get_kernel("store"), other, 2)
+
+    assert found(lambda: race(buffer.handle + 4)) == []
+    (report,) = found(lambda: race(buffer.handle))
+    assert "kernel store" in report and "bytes 0 to 4" in report
+    buffer.close()
+
+
 def test_kernels_are_known_by_their_exact_ranges(found, device, streams, code):
     """Stores to different words do not race; to the same word they do; reads beside reads do not; nor atomics."""
     first, second, _ = streams

@@ -1,4 +1,4 @@
-// Barriers in memory, bulk copies that report to them, and the barrier of a cluster, which is one block here.
+// Barriers in memory, and the copies, stores and reductions that report to them.
 //
 // Copies are done at once, so that waiting for them later finds them done: the barrier has counted their bytes by then.
 #include "machine.hpp"
@@ -57,12 +57,47 @@ bool change_barrier(Warp& warp, const Instruction& instruction, unsigned lane, S
     return true;
 }
 
+// Whether a barrier is the block's own: another block's can be told of arrivals and bytes, and not be made or asked.
+bool is_own(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t address) {
+    const bool generic = instruction.space == Space::generic && (address & window_mask) == shared_window;
+    if (!generic || block_behind(*warp.block, address & ~window_mask) == warp.block) return true;
+    fail(warp, instruction, lane, Fault::illegal_address, address, sizeof(std::uint64_t), Access::atomic);
+    return false;
+}
+
 // Bytes that came, or that are to come.
 bool add_transactions(Mbarrier& barrier, std::int64_t bytes) noexcept {
     const std::int64_t sum = barrier.transactions + bytes;
     if (sum > std::int64_t{count_limit} || -sum > std::int64_t{count_limit}) return false;
     barrier.transactions = static_cast<std::int32_t>(sum);
     return true;
+}
+
+}  // namespace
+
+void report_bytes(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t target,
+                  std::uint64_t barrier, std::uint64_t bytes) {
+    constexpr auto place = [](std::uint64_t address) { return address & ~window_mask; };
+    if (block_behind(*warp.block, place(target)) != block_behind(*warp.block, place(barrier)))
+        return fail(warp, instruction, lane, Fault::illegal_address, barrier, sizeof bytes, Access::atomic);
+    change_barrier(warp, instruction, lane, instruction.space, barrier,
+                   [&](Mbarrier& told) { return add_transactions(told, -static_cast<std::int64_t>(bytes)); });
+}
+
+namespace {
+
+// One lane after another: what `write` does at a, offset, and then the report to the barrier at c, target.
+void write_and_report(Warp& warp, const Instruction& instruction, std::uint32_t mask, Handler write) {
+    const std::uint64_t* const base = in(warp, instruction.a);
+    const std::uint64_t* const barriers = in(warp, instruction.c);
+    each(mask, [&](unsigned lane) {
+        if (warp.machine->failed()) return;
+        write(warp, instruction, std::uint32_t{1} << lane);
+        if (warp.machine->failed()) return;
+        report_bytes(warp, instruction, lane, base[lane] + static_cast<std::uint64_t>(instruction.offset),
+                     barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.target)),
+                     std::uint64_t{size_of(instruction.type)} * instruction.count);
+    });
 }
 
 }  // namespace
@@ -94,6 +129,8 @@ void change_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t m
             return true;
         };
         const std::uint64_t address = base[lane] + static_cast<std::uint64_t>(instruction.offset);
+        const bool makes = kind == MbarrierChange::init || kind == MbarrierChange::inval;
+        if (makes && !is_own(warp, instruction, lane, address)) return;
         if (!change_barrier(warp, instruction, lane, instruction.space, address, change)) return;
         if (instruction.d.index != 0) out(warp, instruction.d)[lane] = state;
     });
@@ -105,9 +142,10 @@ void test_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mas
     const std::uint64_t* const c = in(warp, instruction.c);
     each(mask, [&](unsigned lane) {
         if (warp.machine->failed()) return;
+        const std::uint64_t address = base[lane] + static_cast<std::uint64_t>(instruction.offset);
+        if (!is_own(warp, instruction, lane, address)) return;
         const std::byte* const place =
-            reach(warp, instruction, lane, instruction.space,
-                  base[lane] + static_cast<std::uint64_t>(instruction.offset), sizeof(std::uint64_t), Access::atomic);
+            reach(warp, instruction, lane, instruction.space, address, sizeof(std::uint64_t), Access::atomic);
         if (place == nullptr) return;
         std::uint64_t bits = 0;
         std::memcpy(&bits, place, sizeof bits);
@@ -146,54 +184,17 @@ void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
         if (warp.machine->failed() || instruction.option != 1) return;
         const std::uint64_t address =
             barriers[lane] + static_cast<std::uint64_t>(static_cast<std::int32_t>(instruction.elements[0]));
-        change_barrier(warp, instruction, lane, Space::shared, address,
-                       [&](Mbarrier& barrier) { return add_transactions(barrier, -static_cast<std::int64_t>(bytes)); });
+        report_bytes(warp, instruction, lane, target, address, bytes);
     });
 }
 
-// ---- The cluster of one block
-// --------------------------------------------------------------------------------------------
-
-void arrive_at_cluster(Warp& warp, const Instruction&, std::uint32_t mask) {
-    Block& block = *warp.block;
-    warp.cluster_phase = block.cluster_phase ? warp.cluster_phase | mask : warp.cluster_phase & ~mask;
-    block.cluster_arrived += static_cast<unsigned>(__builtin_popcount(mask));
+// st.async, red.async: done at once too.
+void store_async(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
+    write_and_report(warp, instruction, mask, store);
 }
 
-void wait_for_cluster(Warp& warp, const Instruction&, std::uint32_t mask) {
-    warp.waiting |= mask;
-    each(mask, [&](unsigned lane) { warp.barrier_of[lane] = cluster_barrier; });
-}
-
-bool release_cluster(Block& block) {
-    if (block.cluster_arrived != 0 && block.cluster_arrived >= block.threads - block.exited) {
-        block.cluster_phase = !block.cluster_phase;
-        block.cluster_arrived = 0;
-    }
-    bool released = false;
-    for (Warp& warp : block.warps) {
-        std::uint32_t done =
-            block.cluster_phase ? ~warp.cluster_phase : warp.cluster_phase;  // arrived in the phase before
-        each(warp.waiting, [&](unsigned lane) {
-            done &= warp.barrier_of[lane] == cluster_barrier ? ~std::uint32_t{0} : ~(std::uint32_t{1} << lane);
-        });
-        done &= warp.waiting;
-        warp.waiting &= ~done;
-        released = released || done != 0;
-    }
-    return released;
-}
-
-// a: an address of the block's shared memory, b: the block's rank in the cluster, which is 0.
-void map_to_block(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
-    const std::uint64_t* const a = in(warp, instruction.a);
-    const std::uint64_t* const b = in(warp, instruction.b);
-    std::uint64_t* const d = out(warp, instruction.d);
-    each(mask, [&](unsigned lane) {
-        if (static_cast<std::uint32_t>(b[lane]) != 0)
-            return fail(warp, instruction, lane, Fault::illegal_address, a[lane], 1);
-        d[lane] = a[lane];
-    });
+void reduce_async(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
+    write_and_report(warp, instruction, mask, atomic);
 }
 
 }  // namespace ftcuda::sim::ptx

@@ -40,7 +40,8 @@ bool parse_type(std::string_view word, Type& type) noexcept;  // without the lea
 // What an instruction does to a barrier in memory.
 enum class MbarrierChange : std::uint8_t { init, inval, arrive, drop, expect, complete };
 
-enum class Space : std::uint8_t { generic, global, constant, shared, local, param };
+// cluster: the shared memory of any block of the cluster, "shared::cluster".
+enum class Space : std::uint8_t { generic, global, constant, shared, local, param, cluster };
 
 // The generic address space: windows for what has no place in global memory. User addresses stay below 2^47.
 constexpr std::uint64_t shared_window = std::uint64_t{1} << 48;
@@ -75,7 +76,21 @@ enum Special : std::uint32_t {
     envreg1,
     envreg2,
     zero,
-    one,
+    clusterid_x,
+    clusterid_y,
+    clusterid_z,
+    nclusterid_x,
+    nclusterid_y,
+    nclusterid_z,
+    cluster_ctaid_x,
+    cluster_ctaid_y,
+    cluster_ctaid_z,
+    cluster_nctaid_x,
+    cluster_nctaid_y,
+    cluster_nctaid_z,
+    cluster_ctarank,
+    cluster_nctarank,
+    is_explicit_cluster,
     lanemask_eq,
     lanemask_le,
     lanemask_lt,

@@ -86,6 +86,7 @@ void leave(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
 }
 
 void finish(Warp& warp, const Instruction&, std::uint32_t mask) {
+    leave_cluster(warp, mask);
     for (Frame& frame : warp.frames) frame.live &= ~mask;
     warp.exited |= mask;
     warp.block->exited += static_cast<unsigned>(__builtin_popcount(mask));

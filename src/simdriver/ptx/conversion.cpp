@@ -314,7 +314,8 @@ namespace {
 
 std::uint64_t window_of(Space space) noexcept {
     switch (space) {
-    case Space::shared: return shared_window;
+    case Space::shared:
+    case Space::cluster: return shared_window;
     case Space::local: return local_window;
     case Space::param: return param_window;
     default: return 0;  // global and constant memory are where they are
@@ -327,6 +328,8 @@ void to_generic(Warp& warp, const Instruction& instruction, std::uint32_t mask) 
     const std::uint64_t* const a = in(warp, instruction.a);
     std::uint64_t* const d = out(warp, instruction.d);
     const std::uint64_t window = window_of(instruction.space);
+    if (window == shared_window)  // a generic address means the same to all blocks of the cluster
+        return each(mask, [&](unsigned lane) { d[lane] = cluster_address(*warp.block, a[lane]) | window; });
     each(mask, [&](unsigned lane) { d[lane] = a[lane] | window; });
 }
 
@@ -334,6 +337,8 @@ void from_generic(Warp& warp, const Instruction& instruction, std::uint32_t mask
     const std::uint64_t* const a = in(warp, instruction.a);
     std::uint64_t* const d = out(warp, instruction.d);
     const std::uint64_t window = window_of(instruction.space);
+    if (window == shared_window)
+        return each(mask, [&](unsigned lane) { d[lane] = block_address(*warp.block, a[lane] & ~window); });
     each(mask, [&](unsigned lane) { d[lane] = a[lane] & ~window; });
 }
 
@@ -341,7 +346,11 @@ void is_in_space(Warp& warp, const Instruction& instruction, std::uint32_t mask)
     const std::uint64_t* const a = in(warp, instruction.a);
     std::uint64_t* const d = out(warp, instruction.d);
     const std::uint64_t window = window_of(instruction.space);
-    each(mask, [&](unsigned lane) { d[lane] = (a[lane] & window_mask) == window; });
+    const bool own_only = instruction.space == Space::shared;  // shared::cta
+    each(mask, [&](unsigned lane) {
+        d[lane] = (a[lane] & window_mask) == window &&
+                  (!own_only || block_address(*warp.block, a[lane] & ~window_mask) >> block_shift == 0);
+    });
 }
 
 void nothing(Warp&, const Instruction&, std::uint32_t) {}

@@ -84,7 +84,8 @@ private:
         made_.saturate = accept("sat");
     }
     Space space() {
-        if (accept("shared::cta") || accept("shared") || accept("shared::cluster")) return Space::shared;
+        if (accept("shared::cta") || accept("shared")) return Space::shared;
+        if (accept("shared::cluster")) return Space::cluster;
         if (accept("global")) return Space::global;
         if (accept("const")) return Space::constant;
         if (accept("local")) return Space::local;
@@ -219,6 +220,8 @@ private:
     void mbarriers();
     void asynchronous_copies();
     void bulk_copies();
+    void tile_copies();
+    void reporting();
     void cluster_barriers();
     void cluster_addresses(std::string_view base);
     std::uint64_t call_place(const Operand& from) const;

@@ -159,20 +159,23 @@ void Decoder::address_conversion() {
 
 // ld, ldu, st
 void Decoder::memory(std::string_view base) {
+    const bool is_store = base == "st";
+    const bool reports = is_store && accept("async");
     memory_modifiers();
     made_.space = space();
     const int vector = take_one_of({"v2", "v4", "v8"});
     made_.type = type();
-    const bool is_store = base == "st";
     const Operand& values = operand(is_store ? 1 : 0);
     vector_operand(values, !is_store, made_.type);
     if (made_.count != (vector < 0 ? 1 : 2 << vector)) syntax("a wrong number of vector elements");
+    if (reports) reporting();
     memory_operand(operand(is_store ? 0 : 1));
     if (is_store && made_.space == Space::constant) unsupported();
-    emit(is_store ? store : load);
+    emit(reports ? store_async : is_store ? store : load);
 }
 
 void Decoder::atomics(bool wants_result) {
+    const bool reports = !wants_result && accept("async");
     memory_modifiers();
     made_.space = space();
     const int update = take_one_of({"add", "min", "max", "and", "or", "xor", "exch", "cas", "inc", "dec"});
@@ -186,8 +189,13 @@ void Decoder::atomics(bool wants_result) {
         const Operand& result = operand(next++);
         if (result.kind != Kind::symbol || result.symbol != "_") made_.d = target(result);
     }
+    if (reports) {
+        if (update == 6 || update == 7 || is_float(made_.type)) unsupported();
+        reporting();
+    }
     memory_operand(operand(next++));
     made_.b = source(next++, made_.type);
+    if (reports) return emit(reduce_async);
     made_.c = update == 7 ? source(next++, made_.type) : made_.b;
     emit(atomic);
 }

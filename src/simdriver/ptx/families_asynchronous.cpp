@@ -20,11 +20,14 @@ void Decoder::mbarriers() {
     memory_modifiers();
     made_.space = space();
     if (type() != Type::b64) unsupported();
+    const bool remote = made_.space == Space::cluster;  // such a barrier is told, not made or asked
+    if (remote && (kind < 2 || kind >= 6)) unsupported();
     std::size_t next = 0;
     if (arrives || kind >= 6) {
         const Operand& result = operand(0);
         if (result.kind != Kind::memory) {
             made_.d = target(result);
+            if (remote && made_.d.index != 0) syntax("a state of another block's barrier, which is never given");
             ++next;
         }
     }
@@ -85,17 +88,21 @@ void Decoder::bulk_copies() {
         return emit(nothing);
     }
     if (accept("prefetch")) {
-        drop({"L2", "global", "L2::cache_hint"});
+        if (accept("tensor") && take_one_of({"1d", "2d", "3d", "4d", "5d"}) < 0) unsupported();
+        drop({"L2", "global", "tile", "L2::cache_hint"});
         return emit(nothing);
     }
+    if (accept("tensor")) return tile_copies();
     if (modifiers_.size() < 2) unsupported();
     const auto space_of = [this](std::string_view word) {
-        if (word == "global") return Space::global;
-        if (word != "shared::cluster" && word != "shared::cta") unsupported();  // "tensor" and its kin among them
-        return Space::shared;
+        const int known = index_of(word, {"global", "shared::cta", "shared::cluster"});
+        if (known < 0) unsupported();
+        return known == 0 ? Space::global : known == 1 ? Space::shared : Space::cluster;
     };
     made_.space = space_of(modifiers_[0]);
     made_.space2 = space_of(modifiers_[1]);
+    if (made_.space2 == Space::cluster || (made_.space == Space::shared && made_.space2 == Space::shared))
+        unsupported();
     modifiers_.erase(modifiers_.begin(), modifiers_.begin() + 2);
     const bool reports = accept("mbarrier::complete_tx::bytes");
     if (!reports && !accept("bulk_group")) unsupported();
@@ -119,6 +126,51 @@ void Decoder::bulk_copies() {
     emit(copy_bulk);
 }
 
+// cp.async.bulk.tensor of tiles, to shared memory with a barrier or from it in a group. What it says besides, such as
+// im2col, gather or multicast, is left over and so refused.
+void Decoder::tile_copies() {
+    const int last_dimension = take_one_of({"1d", "2d", "3d", "4d", "5d"});
+    if (last_dimension < 0 || modifiers_.size() < 2) unsupported();
+    const bool loads = modifiers_[1] == "global";
+    const std::string_view shared = modifiers_[loads ? 0 : 1];
+    if (!loads && modifiers_[0] != "global") unsupported();
+    if (shared != "shared::cta" && !(loads && shared == "shared::cluster")) unsupported();
+    const Space space = shared == "shared::cta" ? Space::shared : Space::cluster;
+    modifiers_.erase(modifiers_.begin(), modifiers_.begin() + 2);
+    accept("tile");
+    if (!accept(loads ? "mbarrier::complete_tx::bytes" : "bulk_group")) unsupported();
+    accept("L2::cache_hint");
+    if (!modifiers_.empty()) unsupported();
+    const Operand& map = operand(loads ? 1 : 0);
+    if (map.kind != Kind::memory || map.elements.size() != 1 || !map.has_base) unsupported();
+    vector_operand(map.elements[0], false, Type::s32);
+    if (made_.count != last_dimension + 1) syntax("a number of coordinates other than the rank");
+    if (loads) {
+        memory_operand(operand(2));
+        if (made_.frame_relative) unsupported();
+        made_.c = made_.a;
+        made_.target = static_cast<std::uint32_t>(made_.offset);
+    }
+    memory_operand(operand(loads ? 0 : 1));
+    if (made_.frame_relative) unsupported();
+    made_.d = made_.a;  // with the offset
+    made_.a = {map.reg, false};
+    made_.space = space;
+    made_.option = loads ? 1 : 0;
+    emit(copy_tile);
+}
+
+// st.async, red.async: the barrier that is told, the third operand
+void Decoder::reporting() {
+    if (!accept("mbarrier::complete_tx::bytes")) unsupported();
+    if (made_.space != Space::cluster && made_.space != Space::generic) unsupported();
+    if (size_of(made_.type) != 4 && size_of(made_.type) != 8) unsupported();
+    memory_operand(operand(2));
+    if (made_.frame_relative) unsupported();
+    made_.c = made_.a;
+    made_.target = static_cast<std::uint32_t>(made_.offset);
+}
+
 // barrier.cluster
 void Decoder::cluster_barriers() {
     const bool arrives = accept("arrive");
@@ -129,14 +181,12 @@ void Decoder::cluster_barriers() {
 
 // mapa, getctarank
 void Decoder::cluster_addresses(std::string_view base) {
-    accept("shared::cluster");
+    made_.space = space();
+    if (made_.space != Space::cluster && made_.space != Space::generic) unsupported();
     made_.type = type();
     made_.d = target(operand(0));
-    if (base == "getctarank") {
-        made_.a = constant_row(0);
-        return emit(move);
-    }
     made_.a = source(1, made_.type);
+    if (base == "getctarank") return emit(rank_of_address);
     made_.b = source(2, Type::u32);
     emit(map_to_block);
 }

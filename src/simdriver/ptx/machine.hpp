@@ -29,6 +29,10 @@ struct Barrier {
 
 constexpr std::uint8_t cluster_barrier = 16;  // in Warp::barrier_of; the block's own are 0 to 15
 
+// An address in the shared memory of a cluster: above the place in a block stands the block's rank plus one, and 0 for
+// the block that has the address.
+constexpr unsigned block_shift = 24;
+
 struct Machine;
 struct Block;
 
@@ -49,7 +53,8 @@ struct Warp {
     bool insisted = false;      // nobody else can come: a warp-wide instruction runs with the lanes there are
     unsigned loops = 0;         // backward branches since another group ran
     std::uint8_t barrier_of[lanes] = {};
-    std::uint32_t cluster_phase = 0;         // by lane: the phase of the cluster's barrier that it arrived in
+    std::uint32_t cluster_arrived = 0;       // lanes that arrived at the cluster's barrier and did not wait there yet
+    std::uint32_t cluster_phase = 0;         // by lane: the phase of it in which it arrived
     const Instruction* reduction = nullptr;  // the bar.red that lanes wait at
     Extent extent;                           // of the latest global access
     std::uint64_t extent_generation = 0;
@@ -57,16 +62,26 @@ struct Warp {
     Frame& frame() noexcept { return frames.back(); }
 };
 
+// Blocks that share a barrier and reach each other's shared memory.
+struct Cluster {
+    Block* blocks = nullptr;  // by rank
+    unsigned size = 1;
+    unsigned arrived = 0;  // threads, in this phase of the barrier
+    bool phase = false;
+};
+
 struct Block {
     std::array<unsigned, 3> index{};
+    Cluster* cluster = nullptr;
+    unsigned rank = 0;
     std::vector<std::byte> shared;
     std::vector<Warp> warps;
     Barrier barriers[16];
     unsigned threads = 0;
     unsigned exited = 0;
-    unsigned cluster_arrived = 0;
-    bool cluster_phase = false;
 };
+
+inline bool finished(const Block& block) noexcept { return block.exited == block.threads; }
 
 struct Machine {
     const Code* code = nullptr;
@@ -123,7 +138,27 @@ void fail(Warp& warp, const Instruction& instruction, unsigned lane, Fault fault
 std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Space space, std::uint64_t address,
                  std::size_t size, Access access);
 
-bool release_cluster(Block& block);         // lets the threads go on whose phase of the cluster's barrier is over
+inline std::uint64_t tag_of(unsigned rank) noexcept { return (std::uint64_t{rank} + 1) << block_shift; }
+
+// An address in the block's shared memory with its rank, where the block is not alone, and without it.
+inline std::uint64_t cluster_address(const Block& block, std::uint64_t address) noexcept {
+    return block.cluster->size > 1 && address >> block_shift == 0 ? address | tag_of(block.rank) : address;
+}
+inline std::uint64_t block_address(const Block& block, std::uint64_t address) noexcept {
+    const std::uint64_t tag = tag_of(block.rank);
+    return block.cluster->size > 1 && address >> block_shift == tag >> block_shift ? address - tag : address;
+}
+
+// The block whose shared memory `block` means by an address; null for one that has exited or never was.
+Block* block_behind(const Block& block, std::uint64_t address) noexcept;
+
+std::array<unsigned, 3> thread_index(const Machine& machine, unsigned thread) noexcept;
+void run_blocks(Machine& machine);
+bool release_cluster(Cluster& cluster);  // lets the threads go on whose phase of the cluster's barrier is over
+void leave_cluster(Warp& warp, std::uint32_t mask);  // of lanes that exit
+// Tells a barrier in the same block as `target`, both in instruction.space, of bytes that came there.
+void report_bytes(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t target,
+                  std::uint64_t barrier, std::uint64_t bytes);
 bool run_warp(Warp& warp, unsigned slice);  // false when it is blocked
 bool push_frame(Warp& warp, const Function& function, const CallSite* site, std::uint32_t mask);
 
@@ -150,12 +185,16 @@ void store(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void atomic(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void copy_bulk(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void copy_tile(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void change_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void test_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void pending_of_mbarrier(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void arrive_at_cluster(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void wait_for_cluster(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void map_to_block(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void rank_of_address(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void store_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
+void reduce_async(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 
 void branch(Warp& warp, const Instruction& instruction, std::uint32_t mask);
 void leave(Warp& warp, const Instruction& instruction, std::uint32_t mask);   // ret

@@ -137,7 +137,7 @@ std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Spac
                  std::size_t size, Access access) {
     if (space == Space::generic) {
         const std::uint64_t window = address & window_mask;
-        space = window == shared_window  ? Space::shared
+        space = window == shared_window  ? Space::cluster
                 : window == local_window ? Space::local
                 : window == param_window ? Space::param
                                          : Space::global;
@@ -149,8 +149,18 @@ std::byte* reach(Warp& warp, const Instruction& instruction, unsigned lane, Spac
     }
     switch (space) {
     case Space::shared:
+        address = block_address(*warp.block, address);
         return within(warp.block->shared.data(), warp.block->shared.size(), warp, instruction, lane, address, size,
                       access);
+    case Space::cluster: {
+        Block* const target = block_behind(*warp.block, address);
+        if (target == nullptr) {
+            fail(warp, instruction, lane, Fault::absent_block, address, size, access);
+            return nullptr;
+        }
+        if (target->cluster->size > 1) address &= (std::uint64_t{1} << block_shift) - 1;
+        return within(target->shared.data(), target->shared.size(), warp, instruction, lane, address, size, access);
+    }
     case Space::local:
         return within(warp.local.data() + lane * warp.local_stride, warp.local_stride, warp, instruction, lane, address,
                       size, access);

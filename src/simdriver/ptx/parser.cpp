@@ -159,6 +159,7 @@ void Parser::variable(Space space, bool is_extern) {
         } else {
             symbol.offset = align(code_.shared_bytes, declared.alignment);
             code_.shared_bytes = symbol.offset + declared.size;
+            if (code_.shared_bytes > shared_limit) text_.refuse("more than 15 MiB of shared memory");
         }
     } else {
         Variable made;
@@ -295,15 +296,22 @@ void Parser::function(bool is_entry) {
             made.entry.max_threads = std::min(std::max(threads, 1u), 1024u);
         } else if (text_.accept(".minnctapersm") || text_.accept(".maxnreg") || text_.accept(".maxnctapersm")) {
             integer();
-        } else if (text_.accept(".noreturn") || text_.accept(".blocksareclusters")) {
+        } else if (text_.accept(".noreturn")) {
             continue;
         } else if (text_.accept(".pragma")) {
             while (!text_.accept(";") && !text_.peek().text.empty()) text_.next();
-        } else if (text_.peek().text == ".explicitcluster" || text_.peek().text == ".reqnctapercluster" ||
-                   text_.peek().text == ".maxclusterrank") {
-            throw Refusal{
-                true, text_.peek().line,
-                "unsupported directive '" + std::string(text_.peek().text) + "': the simulated device has no clusters"};
+        } else if (text_.accept(".explicitcluster")) {
+            made.entry.explicit_cluster = true;
+        } else if (text_.accept(".maxclusterrank")) {
+            made.entry.max_cluster = static_cast<unsigned>(integer());
+        } else if (text_.accept(".reqnctapercluster")) {
+            made.entry.required_cluster = {1, 1, 1};
+            for (unsigned axis = 0; axis < 3; ++axis) {
+                made.entry.required_cluster[axis] = static_cast<unsigned>(integer());
+                if (!text_.accept(",")) break;
+            }
+        } else if (text_.peek().text == ".blocksareclusters") {
+            throw Refusal{true, text_.peek().line, "unsupported directive '.blocksareclusters'"};
         } else {
             break;
         }

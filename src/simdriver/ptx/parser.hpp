@@ -6,6 +6,8 @@
 
 namespace ftcuda::sim::ptx {
 
+constexpr std::size_t shared_limit = std::size_t{15}
+                                     << 20;  // of all kernels, below 1 << block_shift with the dynamic part
 constexpr std::size_t size_limit = std::size_t{1} << 31;  // of one variable
 constexpr std::uint32_t register_limit = 1 << 20;         // of one function
 

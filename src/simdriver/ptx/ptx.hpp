@@ -44,10 +44,13 @@ struct Entry {
     std::vector<Parameter> parameters;
     std::size_t parameter_bytes = 0;
     std::size_t static_shared_bytes = 0;
-    std::size_t local_bytes = 0;               // per thread
-    unsigned registers = 0;                    // 32-bit registers per thread, estimated
-    unsigned max_threads = 1024;               // .maxntid / .reqntid, else the architecture's limit
-    std::array<unsigned, 3> required_block{};  // .reqntid, zeros when absent
+    std::size_t local_bytes = 0;                 // per thread
+    unsigned registers = 0;                      // 32-bit registers per thread, estimated
+    unsigned max_threads = 1024;                 // .maxntid / .reqntid, else the architecture's limit
+    std::array<unsigned, 3> required_block{};    // .reqntid, zeros when absent
+    std::array<unsigned, 3> required_cluster{};  // .reqnctapercluster, zeros when absent
+    unsigned max_cluster = 0;                    // .maxclusterrank: blocks, 0 when absent
+    bool explicit_cluster = false;               // .explicitcluster: a launch must say how large clusters are
 };
 
 // A module-scope variable in .global or .const space.
@@ -98,6 +101,10 @@ enum class Fault : std::uint8_t {
     assertion,                // __assertfail
     invalid_program_counter,  // call through a bad function address
     barrier_misuse,           // more arrivals at an mbarrier than it expects, or one that was not initialised
+    cluster_barrier_misuse,   // a thread that arrives twice at the barrier of its cluster
+    absent_block,             // access to the shared memory of a block of the cluster that has exited, or of none
+    no_tensor_map,            // a tile is copied by what is no tensor map, or one of another rank
+    tensor_map_mode,          // a tile is copied by a map in a mode that is not simulated
     barrier_deadlock,         // some threads wait at a barrier that the others can never reach
     stack_overflow,           // recursion deeper than the simulated stack
     aborted,                  // Launch::abort was set
@@ -109,7 +116,8 @@ struct Outcome {
     std::uint64_t address = 0;  // for address faults
     std::size_t access_bytes = 0;
     Access access = Access::read;
-    int line = 0;  // line of the PTX text
+    const char* detail = nullptr;  // what more there is to say of the fault
+    int line = 0;                  // line of the PTX text
     std::array<unsigned, 3> block{};
     std::array<unsigned, 3> thread{};
     std::string message;             // one line for a person, naming kernel, instruction and place
@@ -120,6 +128,8 @@ struct Launch {
     std::string_view entry;
     std::array<unsigned, 3> grid{1, 1, 1};
     std::array<unsigned, 3> block{1, 1, 1};
+    std::array<unsigned, 3> cluster{1, 1, 1};  // blocks; the grid is a multiple
+    bool is_explicit_cluster = false;
     std::size_t dynamic_shared_bytes = 0;
     const std::byte* parameters = nullptr;  // Entry::parameter_bytes, laid out as Entry::parameters says
     bool cooperative = false;               // all blocks resident at once

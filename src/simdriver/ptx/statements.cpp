@@ -47,22 +47,21 @@ constexpr struct {
     {"%globaltimer", timer_64},
     {"%aggr_smem_size", total_smem_size},
     {"%current_graph_exec", zero},
-    // Each block is a cluster of its own, as on a device where a launch asks for none.
-    {"%clusterid.x", ctaid_x},
-    {"%clusterid.y", ctaid_y},
-    {"%clusterid.z", ctaid_z},
-    {"%nclusterid.x", nctaid_x},
-    {"%nclusterid.y", nctaid_y},
-    {"%nclusterid.z", nctaid_z},
-    {"%cluster_ctaid.x", zero},
-    {"%cluster_ctaid.y", zero},
-    {"%cluster_ctaid.z", zero},
-    {"%cluster_nctaid.x", one},
-    {"%cluster_nctaid.y", one},
-    {"%cluster_nctaid.z", one},
-    {"%cluster_ctarank", zero},
-    {"%cluster_nctarank", one},
-    {"%is_explicit_cluster", zero},
+    {"%clusterid.x", clusterid_x},
+    {"%clusterid.y", clusterid_y},
+    {"%clusterid.z", clusterid_z},
+    {"%nclusterid.x", nclusterid_x},
+    {"%nclusterid.y", nclusterid_y},
+    {"%nclusterid.z", nclusterid_z},
+    {"%cluster_ctaid.x", cluster_ctaid_x},
+    {"%cluster_ctaid.y", cluster_ctaid_y},
+    {"%cluster_ctaid.z", cluster_ctaid_z},
+    {"%cluster_nctaid.x", cluster_nctaid_x},
+    {"%cluster_nctaid.y", cluster_nctaid_y},
+    {"%cluster_nctaid.z", cluster_nctaid_z},
+    {"%cluster_ctarank", cluster_ctarank},
+    {"%cluster_nctarank", cluster_nctarank},
+    {"%is_explicit_cluster", is_explicit_cluster},
 };
 
 }  // namespace
@@ -140,6 +139,7 @@ void Parser::local_variable(Function& function, Space space) {
         if (space == Space::shared) {
             place.offset = align(code_.shared_bytes, declared.alignment);
             code_.shared_bytes = place.offset + declared.size;
+            if (code_.shared_bytes > shared_limit) text_.refuse("more than 15 MiB of shared memory");
         } else {
             place.offset = align(function.local_bytes, declared.alignment);
             function.local_bytes = place.offset + declared.size;
