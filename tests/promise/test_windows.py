@@ -11,6 +11,7 @@ from ftcuda import (
     Buffer,
     LaunchConfig,
     LegacyPinnedMemoryResource,
+    LimitingMemoryResource,
     MemoryResource,
     StatisticsMemoryResource,
     StridedMemoryView,
@@ -156,21 +157,30 @@ def test_a_block_may_be_closed_under_its_windows(device, stream, code, held_cloc
     other.close()
 
 
+class Marked(MemoryResource):
+    """Notes where the memory lay that it got back."""
+
+    is_device_accessible = is_host_accessible = True
+    device_id = -1
+
+    def __init__(self, first):
+        self.first, self.seen = first, []
+
+    def at(self, offset, size):
+        return Buffer.from_handle(self.first + offset, size, mr=self)
+
+    def deallocate(self, ptr, size, *, stream):
+        self.seen.append(ptr - self.first)
+
+
 def test_windows_of_others_do_not_count(device, stream):
     """What was there before, or ends before the block begins, or begins behind it. Sabotage: any window at all."""
     host = LegacyPinnedMemoryResource().allocate(256)
-    seen, address = [], host.handle  # CPython 3.13t never ends a function, nor what it refers to
-
-    class Marked(MemoryResource):
-        is_device_accessible = is_host_accessible = True
-        device_id = -1
-
-        def deallocate(self, ptr, size, *, stream):
-            seen.append(ptr - address)
-
-    resource = Marked()
+    resource = Marked(host.handle)
+    seen = resource.seen
     whole = Buffer.from_handle(host.handle, 256, owner=host)
-    before, block, behind = (Buffer.from_handle(host.handle + at, 64, mr=resource) for at in (0, 64, 128))
+    older = Buffer.from_handle(host.handle + 100, 8, owner=SimpleNamespace())
+    before, block, behind = (resource.at(offset, 64) for offset in (0, 64, 128))
     empty = Buffer.from_handle(host.handle + 64, 0, owner=host)
     block.close()
     assert seen == [64]
@@ -181,8 +191,64 @@ def test_windows_of_others_do_not_count(device, stream):
     inside.close()
     wait_for_deallocations()
     assert seen == [64, 0, 128]
-    whole.close()
-    empty.close()
+    for each in (whole, empty, older):
+        each.close()
+
+
+def test_each_window_counts(pinned):
+    """Two in one buffer, one in two buffers, one behind an older one, one that comes late. Sabotage: who waits for a window
+    goes with that one, though others stand there too; or is not told, or waits for what was opened after it was closed."""
+    memory, array = pinned(np.zeros(256, np.uint8))
+    resource = Marked(array.ctypes.data)
+    older = Buffer.from_handle(resource.first + 8, 8, owner=SimpleNamespace())
+    block = resource.at(0, 64)
+    first, second = (Buffer.from_handle(resource.first + at, 8, owner=SimpleNamespace()) for at in (16, 24))
+    block.close()
+    late = Buffer.from_handle(resource.first + 32, 8, owner=SimpleNamespace())
+    first.close()
+    wait_for_deallocations()
+    assert resource.seen == []
+    second.close()
+    wait_for_deallocations()
+    assert resource.seen == [0]
+    upper = resource.at(150, 100)
+    lower = resource.at(100, 100)
+    shared = Buffer.from_handle(resource.first + 160, 8, owner=SimpleNamespace())
+    upper.close()
+    lower.close()
+    wait_for_deallocations()
+    assert resource.seen == [0]
+    shared.close()
+    wait_for_deallocations()
+    assert sorted(resource.seen) == [0, 100, 150]
+    older.close()
+    late.close()
+
+
+def test_deallocate_may_free_the_block_that_the_buffer_lay_in(device, stream):
+    """And have its memory again at once. Sabotage: the window is open until `deallocate` has returned."""
+
+    class Nested(MemoryResource):
+        is_device_accessible, is_host_accessible, device_id = True, False, 0
+
+        def __init__(self):
+            self.upstream = LimitingMemoryResource(device.memory_resource, allocation_limit=64)
+            self.again = 0
+
+        def allocate(self, size, *, stream):
+            self.block = self.upstream.allocate(64, stream=stream)
+            return Buffer.from_handle(self.block.handle, size, mr=self, stream=stream)
+
+        def deallocate(self, ptr, size, *, stream):
+            self.block.close()
+            self.upstream.allocate(64, stream=stream).close()
+            self.again += 1
+
+    resource = Nested()
+    resource.allocate(64, stream=stream).close()
+    resource.allocate(64, stream=stream)
+    wait_for_deallocations()
+    assert resource.again == 2
 
 
 def test_the_memory_of_our_own_waits_for_windows(device, stream):

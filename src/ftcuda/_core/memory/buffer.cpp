@@ -249,13 +249,15 @@ Status Buffer::carry_out(const FreePlan& plan) noexcept {
 }
 
 void Buffer::destroy(Handout* handout) noexcept {
-    if (!is_forked() && !waits_for_window()) free(handout);
+    if (is_forked()) return;
+    const bool has_windows = windows::latest() != made_after_;
+    if (!has_windows || !waits_for_window()) free(handout);
 }
 
 bool Buffer::waits_for_window() noexcept {
     if (closed_after_ == 0) closed_after_ = windows::latest();
     const bool has_memory = bytes_ != 0 && (resource_ || holder_ != nullptr);
-    if (!has_memory || closed_after_ == made_after_) return false;
+    if (!has_memory) return false;
     retain();  // the window's, which gives it back after it has gone on with this
     FTCUDA_SCHEDULE_POINT("wait for a window");
     const CUdeviceptr begin = allocation_.pointer;

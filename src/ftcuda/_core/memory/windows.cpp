@@ -36,10 +36,6 @@ Shards& shards = *new Shards;  // never destroyed: daemon threads outlive main()
 
 Shard& shard_of(CUdeviceptr piece) noexcept { return shards[piece % std::tuple_size<Shards>::value]; }
 
-// Relaxed: whoever ends a buffer comes after those who opened windows in it, by the buffer's own word or by what the
-// program does. A window that is opened meanwhile counts or not.
-std::atomic<std::uint64_t> latest_number{0};
-
 // The first window in `range`; the end if there is none.
 template <class Open>
 typename Open::iterator find(Open& open, const Range& range) noexcept {
@@ -55,7 +51,7 @@ typename Open::iterator find(Open& open, const Range& range) noexcept {
 
 }  // namespace
 
-std::uint64_t latest() noexcept { return latest_number.load(std::memory_order_relaxed); }
+std::atomic<std::uint64_t> latest_number{0};
 
 std::uint64_t open(CUdeviceptr address) {
     Shard& shard = shard_of(address >> piece_bits);

@@ -6,12 +6,15 @@
 
 #include "../../_driver/abi.hpp"
 
+#include <atomic>
 #include <cstdint>
 
 namespace ftcuda::core::windows {
 
-// The number of the window that was opened last.
-std::uint64_t latest() noexcept;
+// The number of the window that was opened last. Relaxed: whoever ends a buffer comes after those who opened windows in
+// it, by the buffer's own word or by what the program does. A window that is opened meanwhile counts or not.
+extern std::atomic<std::uint64_t> latest_number;
+inline std::uint64_t latest() noexcept { return latest_number.load(std::memory_order_relaxed); }
 
 // Opens a window that begins at `address`: its number.
 std::uint64_t open(abi::CUdeviceptr address);

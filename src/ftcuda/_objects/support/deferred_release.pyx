@@ -100,6 +100,8 @@ cdef int defer_release_until(Context* context, CUevent event, object wanted) exc
 cdef int release_done() except -1:
     """Lets go of objects whose work is done, and hands over the calls that come then."""
     cdef Reference found
+    if not core.is_pending() and handover.unfinished() == 0:
+        return 0
     if is_collecting or is_calling:
         return 0  # a later call does
     if handover.unfinished() != 0:
