@@ -20,7 +20,8 @@ const char* name_of(TensorMap::Mode mode) noexcept {
     return "unknown";
 }
 
-// The map at a generic address. False, after fail(), if there is none that a tile of `rank` dimensions can be copied by.
+// The map at a generic address. False, after fail(), if there is none that a tile of `rank` dimensions can be copied
+// by.
 bool read_map(Warp& warp, const Instruction& instruction, unsigned lane, std::uint64_t address, TensorMap& map) {
     constexpr std::uint64_t alignment = 64;
     if (address % alignment != 0) {
