@@ -8,7 +8,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from ftcuda import Buffer, LegacyPinnedMemoryResource, LimitingMemoryResource, MemoryResource, StatisticsMemoryResource
+from ftcuda import (
+    Buffer,
+    LaunchConfig,
+    LegacyPinnedMemoryResource,
+    LimitingMemoryResource,
+    MemoryResource,
+    StatisticsMemoryResource,
+    launch,
+)
 from ftcuda.memory import hooks, wait_for_deallocations
 from ftcuda.testing import together
 from tests.conftest import simulated_only
@@ -177,6 +185,27 @@ def test_finalizers_of_owners_are_not_called_amid_deallocate(pinned):
     resource.allocate(8).close()
     wait_for_deallocations()
     assert len(gone) == 1 and threading.get_ident() not in gone
+
+
+def test_what_deallocate_makes_and_drops_is_given_back(device, stream, code):
+    """Memory of the thread that calls, which work keeps until a later call of another thread. Sabotage: without the GIL it
+    waits for that thread, which waits for its next call."""
+
+    class Launching(Locked):  # of attributes: CPython 3.13t never ends a function, nor what it refers to
+        def deallocate(self, ptr, size, *, stream):
+            launch(*self.launch, self.inner.allocate(64), 1)
+            super().deallocate(ptr, size, stream=stream)
+
+    resource, inner = Launching(), Locked()
+    resource.inner, resource.launch = inner, (stream, LaunchConfig(grid=1, block=1), code.get_kernel("store"))
+    for _ in range(50):
+        resource.allocate(64)
+    for _ in range(4):
+        wait_for_deallocations()
+        device.sync()
+        stream.record().close()
+    wait_for_deallocations()
+    assert not resource.live and not inner.live
 
 
 def test_nobody_waits_for_the_call_that_it_is_in():

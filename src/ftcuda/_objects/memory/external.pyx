@@ -1,9 +1,8 @@
 """Memory that other allocators give."""
 
-from numbers import Integral
-
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.support.handles import handle_of
 from ftcuda._objects.support.options import integer
 
 # In Cython, although it needs nothing of C: between two steps of Python code a signal's handler may raise
@@ -13,8 +12,9 @@ from ftcuda._objects.support.options import integer
 def address_of(allocated):
     """Returns the address of what an allocator returned."""
     for candidate in (allocated, getattr(allocated, "ptr", None), getattr(allocated, "handle", None)):
-        if isinstance(candidate, Integral) and not isinstance(candidate, bool) and candidate > 0:
-            return int(candidate)
+        address = handle_of(candidate)
+        if address is not None and address > 0:
+            return address
     raise TypeError(f"an allocator must return an address or an object with ptr or handle, not {allocated!r}")
 
 

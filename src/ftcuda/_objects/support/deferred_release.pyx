@@ -31,6 +31,7 @@ ctypedef PyObject* Reference
 
 cdef extern from *:
     """
+    #include <atomic>
     #include <utility>
     #include <vector>
     static thread_local int nested_releases = 0;  // in how many this thread is, of which each began the next
@@ -39,7 +40,22 @@ cdef extern from *:
     static thread_local bool is_calling = false;       // it is in a call of others' code
     static thread_local std::vector<PyObject*> postponed;  // the calls that came up in that one, each with a reference
     static std::vector<PyObject*> take_postponed() { return std::exchange(postponed, {}); }
+    // Without the GIL an object is ended by the thread that made it, when that runs again: the thread which makes the
+    // calls may wait for the next one for ever. Relaxed: it guards no data; 0 where there is no such thread.
+    static std::atomic<std::uintptr_t> calling_thread{0};
+    #ifdef Py_GIL_DISABLED
+    static void note_calling_thread() { calling_thread.store(_Py_ThreadId(), std::memory_order_relaxed); }
+    static bool is_of_calling_thread(PyObject* wanted) {
+        const std::uintptr_t maker = _Py_atomic_load_uintptr_relaxed(&wanted->ob_tid);
+        return maker != 0 && maker == calling_thread.load(std::memory_order_relaxed) && maker != _Py_ThreadId();
+    }
+    #else
+    static void note_calling_thread() {}
+    static bool is_of_calling_thread(PyObject*) { return false; }
+    #endif
     """
+    void note_calling_thread()
+    bint is_of_calling_thread(PyObject* wanted)
     int nested_releases
     bint left_to_outermost
     bint is_collecting
@@ -121,12 +137,15 @@ cdef int release_done() except -1:
     return 0
 
 
-cdef void let_go(Reference wanted) noexcept:
+cdef int let_go(Reference wanted) except -1:
     """Takes over a reference; if that is the last one, the object may end others."""
     global nested_releases
+    if is_of_calling_thread(wanted):
+        return hand_over(wanted)
     nested_releases += 1
     Py_DECREF(wanted)
     nested_releases -= 1
+    return 0
 
 
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1:
@@ -227,6 +246,7 @@ cdef int start_thread() except -1:
 def make_handed_over():
     """What the thread runs; its end is that of the process."""
     cdef Reference call
+    note_calling_thread()
     while True:
         with nogil:
             call = <Reference>handover.take()
