@@ -103,7 +103,7 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
                     CHECK(done_or_closed(event->synchronize(Limit())));
                     break;
                 case 4:
-                    if (Section section(*stream); section.begin(nullptr, {}).ok()) CHECK(section.end());
+                    if (Section section(*stream); section.begin(0).ok()) CHECK(section.end());
                     if (turn == 6) event->close();
                     break;
                 default:
@@ -148,7 +148,7 @@ void race_exclusive(Context& context) {
     together(4, [&](unsigned) {
         for (int turn = 0; turn < 50; ++turn) {
             Section section(*stream);
-            CHECK(section.begin(nullptr, {}).ok());
+            CHECK(section.begin(0).ok());
             CHECK(inside.fetch_add(1) == 0);
             const Submission mine(*stream);
             CHECK(mine.status().ok());
@@ -171,7 +171,7 @@ void race_abandoned(Context& context) {
         together(4, [&](unsigned index) {
             for (int turn = 0; turn < 6; ++turn) {
                 auto section = std::make_unique<Section>(*stream);
-                const Status status = section->begin(nullptr, {});
+                const Status status = section->begin(0);
                 if (status.reason() == Reason::abandoned) {
                     ++told;
                     continue;
