@@ -138,3 +138,36 @@ print(lost, "children did not end")
 """
     )
     assert said == "0 children did not end\n"
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list a process's threads")
+def test_a_forked_child_starts_no_thread(run_python):
+    """Sabotage: a buffer that is dropped there hands its deallocation over to a thread, which locks what is locked for ever."""
+    said = run_python(
+        CHILD
+        + """
+from ftcuda import Buffer, LegacyPinnedMemoryResource, MemoryResource
+from ftcuda.memory import wait_for_deallocations
+
+class Lent(MemoryResource):
+    is_device_accessible = is_host_accessible = True
+    device_id = -1
+    def allocate(self, size, *, stream=None):
+        return Buffer.from_handle(memory.handle, size, mr=self)
+    def deallocate(self, ptr, size, *, stream):
+        raise AssertionError("a forked child gave memory back")
+
+memory = LegacyPinnedMemoryResource().allocate(64)
+kept = [Lent().allocate(64)]
+
+def drop():
+    kept.clear()
+    gc.collect()
+    wait_for_deallocations()
+    assert len(os.listdir("/proc/self/task")) == 1
+
+print(in_child(drop))
+os._exit(0)
+"""
+    )
+    assert said == "True\n"
