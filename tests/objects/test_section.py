@@ -388,6 +388,23 @@ def test_tasks_that_wait_are_told_by_the_end_of_a_task(stream):
     asyncio.run(run())
 
 
+def test_a_task_gives_up_all_its_sections(stream, device):
+    """Sabotage: only the first one, or those of the last stream."""
+    other = device.create_stream()
+    sections = [each.exclusive() for each in (stream, other, stream)]
+
+    async def owner():
+        for section in sections:
+            section.__enter__()
+
+    asyncio.run(owner())
+    for each in (stream, other):
+        with pytest.raises(SectionAbandonedError):
+            each.record()
+        in_another_thread(each.record)
+    other.close()
+
+
 def test_nothing_of_a_task_is_kept(stream):
     """A task that entered sections is collected as any other. Sabotage: the core keeps it, or a table does."""
     async def owner():

@@ -291,6 +291,39 @@ def test_who_drops_faster_than_the_thread_gives_back_waits():
     assert max(most) < 10_000 and not resource.live
 
 
+def test_a_thread_that_could_not_start_is_started_later(run_python):
+    """Sabotage: who could not start it is taken for who did, and nothing is given back any more."""
+    said = run_python(
+        """
+import _thread
+from ftcuda import Buffer, Device, LegacyPinnedMemoryResource, MemoryResource
+from ftcuda.memory import wait_for_deallocations
+
+class Lent(MemoryResource):
+    is_device_accessible = is_host_accessible = True
+    device_id = -1
+    def allocate(self, size, *, stream=None):
+        return Buffer.from_handle(memory.handle, size, mr=self)
+    def deallocate(self, ptr, size, *, stream):
+        given_back.append(size)
+
+def refuse(function, arguments):
+    raise RuntimeError("can't start new thread")
+
+given_back, memory, stream = [], LegacyPinnedMemoryResource().allocate(64), Device(0).create_stream()
+start, _thread.start_new_thread = _thread.start_new_thread, refuse
+Lent().allocate(8)  # dropped
+stream.sync()
+print(given_back)
+_thread.start_new_thread = start
+stream.sync()
+wait_for_deallocations()
+print(given_back)
+"""
+    )
+    assert said == "[]\n[8]\n"
+
+
 def test_an_owner_of_nothing_else_goes_at_once(pinned):
     """As any object does whose last reference goes. Sabotage: all that finalizers let go of is left to the thread."""
     memory, _ = pinned([0] * 16)

@@ -263,6 +263,19 @@ def test_the_memory_of_our_own_waits_for_windows(device, stream):
     assert device.memory_resource.statistics.in_use_count == statistics.in_use_count - 1
 
 
+def test_large_memory_waits_for_windows_in_each_of_its_pieces(device):
+    """Sabotage: not all of the maps are looked at that windows in more than 128 MiB are in."""
+    piece = 2 << 20
+    resource = StatisticsMemoryResource(device.memory_resource)
+    for number in (0, 1, 31, 62, 63, 64, 65):
+        block = resource.allocate(66 * piece)
+        window = Buffer.from_handle(block.handle + number * piece, 1, owner=SimpleNamespace())
+        block.close()
+        assert resource.statistics.current_count == 1, number
+        window.close()
+        assert resource.statistics.current_count == 0, number
+
+
 def test_thousands_of_windows_end_in_any_order(pinned):
     """Each stands in the one before it. Sabotage: those who wait are looked through one by one."""
     memory, _ = pinned(np.zeros(64, np.uint8))
