@@ -73,6 +73,8 @@ class Windows(Hazard):
     oracle = "how many launches with windows in a block succeeded, and how many its memory shows when it is given back"
     unscheduled = "it collects garbage, which happens at no particular place"
 
+    LEASES = (0, 2, 4)  # the windows whose owner is a buffer or a view: under them the block may be closed
+
     def round(self, seed, random):
         return SimpleNamespace(resource=Blocks(self.env), shared=[], streams=[])
 
@@ -82,10 +84,11 @@ class Windows(Hazard):
         for _ in range(6):
             block = state.resource.allocate(64)
             launched = state.resource.live[block.handle].launched
-            window = self.window(block, int(random.integers(6)))
+            kind = int(random.integers(6))
+            window = self.window(block, kind)
             use = self.user_of(stream, launched)
             use(window)
-            self.end(state, random, block, window, use)
+            self.end(state, random, block, window, use, kind in self.LEASES)
             del block, window, use
             if random.integers(8) == 0:
                 with state.resource.lock:
@@ -117,10 +120,10 @@ class Windows(Hazard):
             block = Buffer.from_handle(address, 64, owner=block if kind == 4 else SimpleNamespace(block=block))
         return block
 
-    def end(self, state, random, block, window, use):
+    def end(self, state, random, block, window, use, has_lease):
         """One of the ways in which both end."""
         fate = int(random.integers(4))
-        if fate == 0:
+        if fate == 0 and has_lease:
             block.close()
             use(window)
         elif fate == 1:

@@ -54,9 +54,9 @@ def test_the_order_of_streams():
     texts = re.findall(r"```python\n(.*?)```", (GUIDES / "streams.md").read_text(), re.DOTALL)
     for text in texts:
         exec(compile(text, "streams.md", "exec"), names)
-    (violation,) = simulation.violations()
+    found = [text.lower() for text in simulation.violations()]  # of the fills; of an address given out again perhaps too
     simulation.clear_violations()
-    assert "fill" in violation.lower() or "memset" in violation.lower(), violation
+    assert any("no order between streams" in text and ("fill" in text or "memset" in text) for text in found), found
     assert names["stream"].is_nonblocking and not names["waits"].is_nonblocking
     for name in ("stream", "other", "waits"):
         names[name].close()

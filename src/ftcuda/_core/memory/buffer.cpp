@@ -115,13 +115,14 @@ Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t byte
     Ref<Buffer> buffer = Ref<Buffer>::adopt(new Buffer(context, {pointer}, bytes));
     buffer->any_device_ = true;  // whose memory it is, only the caller knows
     buffer->holder_ = holder;
-    if (holder != nullptr && bytes != 0) buffer->window_ = windows::open(pointer);
+    if (holder != nullptr && bytes != 0) buffer->window_ = windows::open(pointer, buffer->lifetime_);
     buffer->made_after_ = buffer->window_;
     return buffer;
 }
 
-Status Buffer::close(Stream* stream, bool idle, Handout& handout) {
+Status Buffer::close(Stream* stream, bool idle, bool collected, Handout& handout) {
     if (idle) idle_.store(true, std::memory_order_relaxed);
+    if (collected) collected_.store(true, std::memory_order_relaxed);
     if (stream != nullptr) {
         if (const Status status = free_after(*stream); !status.ok()) return status;
     }
@@ -260,18 +261,25 @@ bool Buffer::waits_for_window() noexcept {
     if (!has_memory) return false;
     retain();  // the window's, which gives it back after it has gone on with this
     FTCUDA_SCHEDULE_POINT("wait for a window");
+    const bool only_closed = only_closed_ || !collected_.load(std::memory_order_relaxed);
     const CUdeviceptr begin = allocation_.pointer;
-    if (windows::wait(*this, {begin, begin + bytes_, made_after_, closed_after_})) return true;
+    if (windows::wait(*this, {begin, begin + bytes_, made_after_, closed_after_, only_closed})) return true;
     release_attached();
     return false;
 }
 
 void Buffer::close_window() noexcept {
     if (window_ == 0) return;
-    Waiter* waiter = windows::close(allocation_.pointer, window_);
+    go_on(windows::close(allocation_.pointer, window_), false);
+}
+
+void Buffer::end_collection() noexcept { go_on(windows::take_from_open(), true); }
+
+void Buffer::go_on(windows::Waiter* waiter, bool only_closed) noexcept {
     while (waiter != nullptr) {
         Buffer& waiting = static_cast<Buffer&>(*waiter);
         waiter = waiter->next;  // before it waits for the next one
+        waiting.only_closed_ = waiting.only_closed_ || only_closed;
         waiting.destroy(nullptr);
         waiting.release();
     }

@@ -52,8 +52,10 @@ public:
     // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home
     // stream. Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this
     // call was the last one inside; if a launch or a copy was, the holder is kept (deferred_release.hpp). `idle`: the
-    // caller knows that the work is done.
-    Status close(Stream* stream, bool idle, Handout& handout);
+    // caller knows that the work is done. `collected`: the garbage collector ends it, perhaps with windows in it.
+    Status close(Stream* stream, bool idle, bool collected, Handout& handout);
+    // The calling thread's collection is over: who waits for windows that were no garbage waits no more.
+    static void end_collection() noexcept;
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
     bool enter() noexcept {
@@ -130,6 +132,7 @@ private:
     // Nobody is inside any more.
     void destroy(Handout* handout) noexcept;
     bool waits_for_window() noexcept;
+    static void go_on(windows::Waiter* waiter, bool only_closed) noexcept;
     void free(Handout* handout) noexcept;
     void hand_out(Handout* handout) noexcept;
     Status ask_whether_idle(bool& idle) noexcept;
@@ -153,6 +156,7 @@ private:
 
     // For the one who destroys, or who goes on with that. Windows of greater numbers do not stand in it; 0 at first.
     std::uint64_t closed_after_ = 0;
+    bool only_closed_ = false;  // windows that are closed, but not done with, stand in it
 
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;
@@ -169,6 +173,8 @@ private:
     std::atomic<bool> unordered_{false};
     // Nothing that was submitted still runs. Relaxed: as above.
     std::atomic<bool> idle_{false};
+    // The collector ends it. Relaxed: read only by the one who destroys.
+    std::atomic<bool> collected_{false};
     // Relaxed: it guards no data.
     std::atomic<bool> announced_{false};
     // A list, pushed with release while a lease is held; taken with acquire when the memory is free.

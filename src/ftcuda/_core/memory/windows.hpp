@@ -1,10 +1,12 @@
 // Windows: buffers in memory that somebody else gives back, an owner or a resource written in Python. A window stands
-// in the memory of every buffer that was there before it and has the window's first byte. While one is open, which is
-// until what holds its memory was let go of, those buffers keep theirs: whatever refers to what in Python, and in
-// whatever order the garbage collector ends it.
+// in the memory of every buffer that was there before it and has the window's first byte. A buffer that ends keeps its
+// memory until the windows in it that are closed have let go of what holds theirs, which is when their work is done;
+// one that the garbage collector ends, also while windows in it are open: whatever refers to what in Python, and in
+// whatever order the collector ends it. Windows that are still open when the collection is over were no garbage.
 #pragma once
 
 #include "../../_driver/abi.hpp"
+#include "../sync/sharded_lifetime.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -16,8 +18,8 @@ namespace ftcuda::core::windows {
 extern std::atomic<std::uint64_t> latest_number;
 inline std::uint64_t latest() noexcept { return latest_number.load(std::memory_order_relaxed); }
 
-// Opens a window that begins at `address`: its number.
-std::uint64_t open(abi::CUdeviceptr address);
+// Opens a window that begins at `address`: its number. `lifetime` says whether its buffer is closed, until close().
+std::uint64_t open(abi::CUdeviceptr address, const ShardedLifetime& lifetime);
 
 // A buffer that waits: what it is made of derives from this.
 struct Waiter {
@@ -29,6 +31,7 @@ struct Waiter {
 struct Range {
     abi::CUdeviceptr begin, end;
     std::uint64_t after, until;
+    bool only_closed;  // those whose buffer is closed
 };
 
 // If a window stands in `range`: true, and `waiter` is among those that its close() returns. Whoever gets it there asks
@@ -37,5 +40,8 @@ bool wait(Waiter& waiter, const Range& range) noexcept;
 
 // Closes the window, if it is open: a list of those who wait for it.
 Waiter* close(abi::CUdeviceptr address, std::uint64_t number) noexcept;
+
+// All who wait for a window whose buffer is not closed.
+Waiter* take_from_open() noexcept;
 
 }  // namespace ftcuda::core::windows

@@ -51,7 +51,8 @@ void put(void* call) {
 }
 
 bool claim_thread() noexcept {
-    return !is_forked() && !claimed.load(std::memory_order_relaxed) && !claimed.exchange(true, std::memory_order_relaxed);
+    return !is_forked() && !claimed.load(std::memory_order_relaxed) &&
+           !claimed.exchange(true, std::memory_order_relaxed);
 }
 
 void give_claim_back() noexcept { claimed.store(false, std::memory_order_relaxed); }

@@ -12,11 +12,12 @@ from core.driver.status cimport Status
 from core.memory.copy cimport Location, locate
 from core.memory.memory cimport MemoryKind
 from core.sync.ref cimport Ref
-from ftcuda._objects.support.deferred_release cimport PendingCall, make_call, release_holder
+from ftcuda._objects.support.deferred_release cimport PendingCall, amid_collection, make_call, release_holder
 from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make_base
 
 from ftcuda._objects.support.hooks import FREED, announce
+from ftcuda._objects.support.deferred_release import AFTER_COLLECTIONS
 
 cdef extern from "Python.h":
     Py_ssize_t Py_REFCNT(object)
@@ -61,7 +62,7 @@ cdef class BufferHandle:
             announcement = Announcement.of(self, named, not collected)
         self._shows_holder.store(False)  # before anybody can take it out of the core
         with nogil:
-            status = self._buffer.close(stream, idle, handout)
+            status = self._buffer.close(stream, idle, amid_collection(), handout)
         if not status.ok():
             raise_status(status, "close", self, () if named is None else (("the stream", named),))
         if announcement is not None and self._buffer.announce_close():
@@ -140,6 +141,15 @@ cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
 buffer_type.tp_traverse = visit_all
 
 refuse_to_make_base(BufferHandle)
+
+
+def end_collection():
+    """Memory that waits for nothing else any more goes."""
+    with nogil:
+        core.Buffer.end_collection()
+
+
+AFTER_COLLECTIONS.append(end_collection)
 
 
 WHERE_OF[:] = [Where.on_host, Where.on_device, Where.pinned, Where.managed]

@@ -32,6 +32,7 @@ cdef class Ownership:
 
     cdef object owner               # constant
     cdef buffers.Buffer* _held      # constant, with a count
+    cdef buffers.Buffer* _lent      # constant, with a count and a lease: that of the owner, if it is a buffer or a view
 
     @staticmethod
     cdef Ownership of(object owner)

@@ -12,11 +12,14 @@ cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.stream.event cimport CUevent
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until
+from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until, release_holder
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.deferred_release import run_contained
+from ftcuda.errors import ClosedError
 
 cdef extern from "Python.h":
     void Py_XDECREF(PyObject* object)
@@ -73,12 +76,31 @@ cdef class Deallocation(PendingCall):
 
 cdef class Ownership:
     def __dealloc__(self):
+        cdef buffers.Handout handout
         end_hold(self._held)
+        if self._lent != NULL:
+            with nogil:
+                self._lent.leave(handout)
+            release_holder(&self._lent.context(), handout.holder, handout.event, False)
+            self._lent.release_attached()
 
     @staticmethod
     cdef Ownership of(object owner):
         cdef Ownership made = Ownership.__new__(Ownership)
         made.owner = owner
+        cdef BufferHandle buffer = None
+        cdef bint entered
+        if isinstance(owner, BufferHandle):
+            buffer = owner
+        elif isinstance(owner, ViewHandle):
+            buffer = (<ViewHandle>owner)._buffer
+        if buffer is not None:
+            with nogil:
+                entered = buffer._buffer.enter()
+            if not entered:
+                raise ClosedError(f"cannot wrap memory of {owner}: it is closed")
+            made._lent = buffer._buffer
+            made._lent.retain()
         return made
 
     cdef void hold(self, buffers.Buffer* buffer) noexcept:

@@ -7,6 +7,7 @@ cdef int defer_release_until(Context* context, CUevent event, object wanted) exc
 cdef int release_done() except -1
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1
 cdef int make_call(PendingCall wanted, bint closing) except -1
+cdef bint amid_collection() noexcept nogil
 cdef int give_way() except -1
 cdef bint give_back(double seconds) except -1
 

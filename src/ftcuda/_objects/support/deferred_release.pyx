@@ -88,10 +88,22 @@ def run_contained(function, *arguments, **keywords):
         return None
 
 
+# What is called when a collection is over, in its thread. Filled at import, constant afterwards.
+AFTER_COLLECTIONS = []
+
+
 def note_collection(phase, _):
     """One of `gc.callbacks`, which run in the thread that collects."""
     global is_collecting
     is_collecting = phase == "start"
+    if not is_collecting:
+        for function in AFTER_COLLECTIONS:
+            function()
+
+
+cdef bint amid_collection() noexcept nogil:
+    """Whether the calling thread collects garbage."""
+    return is_collecting
 
 
 gc.callbacks.append(note_collection)

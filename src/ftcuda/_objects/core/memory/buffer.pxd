@@ -32,7 +32,9 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         uint64_t pointer()
         size_t size()
         Context& context()
-        Status close(Stream* stream, bool idle, Handout& handout) except +
+        Status close(Stream* stream, bool idle, bool collected, Handout& handout) except +
+        @staticmethod
+        void end_collection()
         bool is_closed()
         void release_attached()
         bool enter()
