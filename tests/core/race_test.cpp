@@ -28,7 +28,7 @@ using namespace ftcuda::core;
 
 Status close(Buffer& buffer) {
     Buffer::Handout handout;
-    return buffer.close(nullptr, false, handout);
+    return buffer.close(nullptr, false, false, handout);
 }
 
 constexpr const char* text = R"(
