@@ -92,6 +92,11 @@ def stream(device):
     stream.close()
 
 
+def needs_nvrtc(version, what):
+    if ftcuda.nvrtc_version() < version:
+        pytest.skip(f"NVRTC has no {what} before {'.'.join(map(str, version))}")
+
+
 def compile_code(source, *name_expressions, target="ptx" if IS_SIMULATED else "cubin", **options):
     """Compiles for the driver under test. A simulated driver older than NVRTC is given its own PTX version: the kernels here
     use nothing newer."""

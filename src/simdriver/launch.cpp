@@ -31,6 +31,7 @@ CUresult result_of(ptx::Fault fault) noexcept {
     case ptx::Fault::none: return CUDA_SUCCESS;
     case ptx::Fault::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
     case ptx::Fault::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
+    case ptx::Fault::tile_place:
     case ptx::Fault::trap:
     case ptx::Fault::breakpoint: return CUDA_ERROR_ILLEGAL_INSTRUCTION;
     case ptx::Fault::assertion: return CUDA_ERROR_ASSERT;

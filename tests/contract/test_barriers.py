@@ -5,7 +5,7 @@ import pytest
 
 import ftcuda
 from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
 
 BARRIER = """#include <cuda/barrier>
 #include <cuda/std/utility>
@@ -135,8 +135,8 @@ def test_kernel(name, device, stream):
     source, expected, capability = CASES[name]
     if int(device.arch) < capability:
         pytest.skip(f"needs a device of compute capability {capability / 10}")
-    if "<cuda/ptx>" in source and ftcuda.nvrtc_version() < (12,):
-        pytest.skip("CCCL of CUDA 11 has no <cuda/ptx>")
+    if "<cuda/ptx>" in source:
+        needs_nvrtc((12, 0), "<cuda/ptx>")
     code = compile_code(source, arch=f"sm_{capability if IS_SIMULATED else device.arch}", std="c++17")
     with LegacyPinnedMemoryResource().allocate(VALUES.nbytes) as buffer:
         array = np.frombuffer(buffer, np.int32)

@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-import ftcuda
 from ftcuda import CUDAError, LaunchConfig, launch
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
 
 HEAD = """#include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -222,6 +221,8 @@ def run(config, kernel, stream, pinned, count):
 @pytest.mark.parametrize("name", CASES)
 def test_kernel(name, device, stream, pinned):
     source, grid, cluster, expected = CASES[name]
+    if "async" in source or "make_barrier" in source:
+        needs_nvrtc((12, 0), "barriers that count bytes")
     kernel = compiled(HEAD + source, device).get_kernel("k")
     found = run(LaunchConfig(grid=grid, cluster=cluster, block=64), kernel, stream, pinned, 1024)
     expected = np.asarray(expected).ravel()
@@ -291,8 +292,7 @@ class TestSizes:
             assert refused(kernel, stream, pinned, grid=2, cluster=other) == "CUDA_ERROR_INVALID_CLUSTER_SIZE"
 
     def test_the_kernel_s_own_limit(self, device, stream, pinned):
-        if ftcuda.nvrtc_version() < (12,):
-            pytest.skip("NVRTC of CUDA 11 has no such launch bound")
+        needs_nvrtc((12, 0), "largest cluster as a launch bound")
         kernel = compiled(SHAPE.format("__launch_bounds__(64, 1, 4)"), device).get_kernel("k")
         assert sizes(kernel, stream, pinned, grid=1, cluster=4) == [4] * 4
         assert sizes(kernel, stream, pinned, grid=4) == [1] * 4
@@ -347,6 +347,8 @@ STRICTER = {
 def test_fault(name, device, run_python):
     """A process of its own, since the context is lost."""
     body, error, message = (FAULTS | STRICTER)[name]
+    if "async" in body:
+        needs_nvrtc((12, 0), "barriers that count bytes")
     source = HEAD + """extern "C" __global__ void k(unsigned* out) {
         __shared__ unsigned long long s[2]; unsigned at = shared_address(s), far = in_block(at, 1), v = 0;
         arrive(); wait();

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ftcuda import CUDAError, LaunchConfig, ObjectCode, StridedMemoryView, launch
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
 
 HEAD = """
 struct alignas(128) Map { unsigned long long words[16]; };
@@ -50,15 +50,20 @@ STORE = """extern "C" __global__ void store_RANK(const __grid_constant__ Map map
 }
 """
 
-# Type, shape of the tensor, shape of a tile, and where tiles begin: inside, over each edge, far away.
+# Type, shape of the tensor, shape of a tile, and where tiles begin: inside, over each edge, far away. The innermost coordinate is
+# a multiple of 16 bytes.
 CASES = {
-    1: ("f4", (100,), (32,), [(0,), (-5,), (80,), (7,), (-40,), (2**31 - 33,)]),
-    2: ("f4", (10, 12), (4, 8), [(0, 0), (-2, 4), (8, 8), (3, -3), (-3, -7), (20, 0)]),
-    3: ("u1", (4, 5, 32), (2, 3, 16), [(0, 0, 0), (-1, 3, 20), (3, -2, -9), (1, 1, 8)]),
-    4: ("f2", (3, 4, 5, 8), (2, 2, 2, 8), [(0, 0, 0, 0), (2, 3, 4, 5), (-1, -1, -1, -1), (1, 2, 3, 0)]),
-    5: ("f8", (2, 3, 3, 4, 6), (2, 2, 1, 2, 2), [(0, 0, 0, 0, 0), (1, 2, 2, 3, 5), (-1, -1, 0, -1, -1), (0, 1, 2, 1, 3)]),
+    1: ("f4", (100,), (32,), [(0,), (-8,), (80,), (4,), (-40,), (2**31 - 36,)]),
+    2: ("f4", (10, 12), (4, 8), [(0, 0), (-2, 4), (8, 8), (3, -4), (-3, -4), (20, 0)]),
+    3: ("u1", (4, 5, 32), (2, 3, 32), [(0, 0, 0), (-1, 3, 16), (3, -2, -16), (1, 1, 16)]),
+    4: ("f2", (3, 4, 5, 16), (2, 2, 2, 16), [(0, 0, 0, 0), (2, 3, 4, 8), (-1, -1, -1, -8), (1, 2, 3, 0)]),
+    5: ("f8", (2, 3, 3, 4, 6), (2, 2, 1, 2, 4), [(0, 0, 0, 0, 0), (1, 2, 2, 3, 4), (-1, -1, 0, -1, -2), (0, 1, 2, 1, 2)]),
 }  # fmt: skip
-PLACES = [pytest.param(rank, place, id=f"{rank}d-{place}") for rank in CASES for place in CASES[rank][3]]
+PLACES = [(rank, place) for rank in CASES for place in CASES[rank][3]]
+
+
+def named(places):
+    return pytest.mark.parametrize(("rank", "place"), [pytest.param(*both, id="{}d-{}".format(*both)) for both in places])
 
 
 def instantiated(source, rank):
@@ -69,6 +74,7 @@ def instantiated(source, rank):
 def kernels(device):
     if not device.features.tensor_maps:
         pytest.skip("the device or driver has no tensor maps")
+    needs_nvrtc((12, 0), "copies of tiles")
     source = HEAD + "".join(instantiated(source, rank) for rank in CASES for source in (LOAD, STORE))
     code = compile_code(source, arch=f"sm_{90 if IS_SIMULATED else device.arch}", std="c++17")
     code.get_kernel("load_1")  # loads it, so that no test finds a new module
@@ -120,7 +126,7 @@ def coordinates(place):
     return (*reversed(place), *(0,) * (5 - len(place)))
 
 
-@pytest.mark.parametrize(("rank", "place"), PLACES)
+@named(PLACES)
 def test_load(kernels, stream, tensors, rank, place):
     """Zeros where the tensor ends; the barrier counts them too, exactly once."""
     dtype, shape, tile, _ = CASES[rank]
@@ -136,7 +142,7 @@ def test_load(kernels, stream, tensors, rank, place):
     assert late.read()[0] == 0
 
 
-@pytest.mark.parametrize(("rank", "place"), PLACES)
+@named((rank, place) for rank, place in PLACES if min(place) >= 0)
 def test_store(kernels, stream, tensors, rank, place):
     """What lies outside of the tensor is left out, and nothing else is touched."""
     dtype, shape, tile, _ = CASES[rank]
@@ -184,6 +190,45 @@ try:
 except ftcuda.CUDAError as error:
     print(error.name, simulation.last_fault())
 """
+
+
+FAULT = """
+import ftcuda
+from tests.conftest import IS_SIMULATED, compile_code
+from tests.contract import test_tiles as tiles
+device = ftcuda.Device(0)
+stream = device.create_stream()
+source = tiles.HEAD + tiles.instantiated(tiles.LOAD, {rank}) + tiles.instantiated(tiles.STORE, {rank})
+code = compile_code(source, arch="sm_90" if IS_SIMULATED else "sm_" + device.arch, std="c++17")
+dtype, shape, tile, _ = tiles.CASES[{rank}]
+tensor, other, late = (tiles.Tensor(device, stream, tiles.elements(dtype, shape)) for shape in (shape, tile, tile))
+more = (late.buffer,) if "{kernel}" == "load" else ()
+ftcuda.launch(stream, ftcuda.LaunchConfig(grid=1, block=32, shmem_size=other.array.nbytes + 128), code.get_kernel("{kernel}_{rank}"),
+              tensor.view.as_tensor_map(tile), other.buffer, *more, other.array.nbytes, *tiles.coordinates({place}))
+try:
+    stream.sync()
+except ftcuda.CUDAError as error:
+    print(error.name)
+if IS_SIMULATED:
+    from ftcuda.testing import simulation
+    print(simulation.last_fault())
+"""
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rank", "place", "message"),
+    [
+        *(("load", rank, place, "no multiple of 16 bytes") for rank, place in [(1, (7,)), (1, (-5,)), (2, (3, -3)), (3, (1, 1, 8))]),
+        *(("store", rank, place, "no multiple of 16 bytes") for rank, place in [(1, (7,)), (2, (3, 3)), (5, (0, 1, 2, 1, 3))]),
+        *(("store", rank, place, "is negative") for rank, place in [(1, (-40,)), (2, (-2, 4)), (2, (3, -4))]),
+    ],
+)
+def test_where_no_tile_begins(kernels, run_python, kernel, rank, place, message):
+    """A process of its own, since the context is lost."""
+    printed = run_python(FAULT.format(kernel=kernel, rank=rank, place=place))
+    assert "CUDA_ERROR_ILLEGAL_INSTRUCTION\n" in printed
+    if IS_SIMULATED:
+        assert message in printed and f"kernel {kernel}_{rank}" in printed
 
 
 @simulated_only

@@ -104,6 +104,7 @@ enum class Fault : std::uint8_t {
     cluster_barrier_misuse,   // a thread that arrives twice at the barrier of its cluster
     absent_block,             // access to the shared memory of a block of the cluster that has exited, or of none
     no_tensor_map,            // a tile is copied by what is no tensor map, or one of another rank
+    tile_place,               // a tile begins where the hardware copies none
     tensor_map_mode,          // a tile is copied by a map in a mode that is not simulated
     barrier_deadlock,         // some threads wait at a barrier that the others can never reach
     stack_overflow,           // recursion deeper than the simulated stack

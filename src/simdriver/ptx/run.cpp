@@ -26,6 +26,7 @@ const char* name_of(Fault fault) noexcept {
     case Fault::absent_block:
         return "access to the shared memory of a block that has exited, or of none of the cluster";
     case Fault::no_tensor_map: return "a tile is copied by what is no tensor map of its rank";
+    case Fault::tile_place: return "a tile begins where no tile can be copied";
     case Fault::tensor_map_mode: return "a tile is copied by a tensor map in a mode that is not simulated";
     case Fault::barrier_deadlock: return "threads wait at a barrier that the others cannot reach";
     case Fault::stack_overflow: return "stack overflow";

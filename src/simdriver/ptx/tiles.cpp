@@ -1,5 +1,7 @@
 // cp.async.bulk.tensor: tiles of a tensor that a map describes, to shared memory and from there. Done at once, as all
 // asynchronous copies are.
+#include <algorithm>
+
 #include "machine.hpp"
 #include "tensor_map.hpp"
 
@@ -46,6 +48,22 @@ bool read_map(Warp& warp, const Instruction& instruction, unsigned lane, std::ui
     return false;
 }
 
+// Whether a tile can begin there: as on an H200, its innermost coordinate is a multiple of 16 bytes, and where a tile
+// is stored, no coordinate is negative. Fails else.
+bool can_begin(Warp& warp, const Instruction& instruction, unsigned lane, const TensorMap& map,
+               const std::int64_t (&first)[TensorMap::max_rank]) {
+    constexpr std::int64_t alignment = 16;
+    const bool stores = instruction.option != 1;
+    const char* wrong = nullptr;
+    if (first[0] * map.element_bytes % alignment != 0) wrong = "its innermost coordinate is no multiple of 16 bytes";
+    if (stores && std::any_of(first, first + map.rank, [](std::int64_t at) { return at < 0; }))
+        wrong = "a coordinate of a tile that is stored is negative";
+    if (wrong == nullptr) return true;
+    fail(warp, instruction, lane, Fault::tile_place, map.address, sizeof map);
+    warp.machine->outcome.detail = wrong;
+    return false;
+}
+
 // One element. Outside of the tensor zeros are read, and nothing is written.
 void copy_element(Warp& warp, const Instruction& instruction, unsigned lane, const TensorMap& map, bool inside,
                   std::uint64_t global, std::uint64_t shared) {
@@ -83,6 +101,7 @@ void copy_tile(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
             first[axis] = static_cast<std::int32_t>(in(warp, row)[lane]);
             elements *= map.last_of_box[axis] + std::uint64_t{1};
         }
+        if (!can_begin(warp, instruction, lane, map, first)) return;
         for (std::uint64_t element = 0; element < elements && !warp.machine->failed(); ++element) {
             std::uint64_t rest = element;
             std::uint64_t global = map.address;
