@@ -343,6 +343,22 @@ def test_element_types(tensor, data_type, itemsize, kind):
     assert map == view.as_tensor_map(options={"box_dim": (8, 16), "data_type": kind})
 
 
+def test_bytes_are_taken_as_elements(tensor):
+    """As cuda.core takes a raw buffer's. Sabotage: the map has as many elements as the buffer has bytes."""
+    raw = StridedMemoryView.from_buffer(tensor.exporting_obj, (ROWS, 4 * COLUMNS), dtype="u1")
+    assert raw.as_tensor_map((8, 16), data_type="f4") == tensor.as_tensor_map((8, 16))
+    flat = StridedMemoryView.from_any_interface(tensor.exporting_obj, stream_ptr=-1)
+    assert flat.shape == (4 * ROWS * COLUMNS,)
+    as_floats = StridedMemoryView.from_buffer(tensor.exporting_obj, (ROWS * COLUMNS,), dtype="f4")
+    for kind in ("f4", TensorMapDataType.FLOAT32):
+        assert flat.as_tensor_map((16,), data_type=kind) == as_floats.as_tensor_map((16,))
+    with pytest.raises(ValueError, match="only bytes are taken as elements of another size"):
+        tensor.as_tensor_map((8, 16), data_type="f8")
+    uneven = StridedMemoryView.from_buffer(tensor.exporting_obj, (ROWS, 30), strides=(32, 1), dtype="u1")
+    with pytest.raises(ValueError, match="their number must be a multiple of 4"):
+        uneven.as_tensor_map((8, 4), data_type="f4")
+
+
 def test_types_of_ml_dtypes(tensor):
     ml_dtypes = pytest.importorskip("ml_dtypes", reason="no ml_dtypes for this interpreter")
     view = StridedMemoryView.from_buffer(tensor.exporting_obj, (64, 64), dtype=ml_dtypes.bfloat16)

@@ -176,6 +176,16 @@ def test_foreign_memory(device, stream, pinned):
         Buffer()
 
 
+def test_foreign_memory_that_cannot_be(pinned):
+    host, _ = pinned(np.zeros(4, np.uint8))
+    for address, size in ((2**64 - 32, 64), (2**64 - 1, 2), (2**63 + 2, 2**63 - 1)):
+        with pytest.raises(ValueError, match="lie outside all memory"):
+            Buffer.from_handle(address, size)
+    for owned in ({}, {"owner": object()}, {"mr": host.memory_resource}):
+        with pytest.raises(TypeError, match="stream"):
+            Buffer.from_handle(host.handle, 4, stream="0", **owned)
+
+
 def test_the_stream_may_be_closed_first(device, pinned):
     stream, other = device.create_stream(), device.create_stream()
     buffer = device.allocate(64, stream=stream)

@@ -202,6 +202,8 @@ def test_allocators_of_other_libraries(device, stream):
     assert of_numpy.allocate(8).handle == handle
     with pytest.raises(TypeError, match="must return an address"):
         ExternalMemoryResource(lambda size, _: "here").allocate(8)
+    with pytest.raises(ValueError, match="ordinal, or -1 for host memory, not -7"):
+        ExternalMemoryResource(lambda size, _: 64, device_id=-7)
     with pytest.raises(TypeError, match="must be callable"):
         ExternalMemoryResource(7)
 

@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import threading
+import time
 import weakref
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -19,6 +20,11 @@ pytestmark = pytest.mark.thread_unsafe(reason="a test's threads would be in each
 def in_another_thread(function):
     """What `function` returned in a thread that has ended."""
     return together(1, lambda index: function())[0]
+
+
+def told(stream):
+    with pytest.raises(SectionAbandonedError):
+        stream.record()
 
 
 @pytest.fixture
@@ -350,12 +356,8 @@ def test_a_task_that_ends_inside_its_section_gives_it_up(stream, ends_by, kept):
         elif ends_by == "exception":
             task.exception()  # or asyncio reports it
 
-    def record():
-        with pytest.raises(SectionAbandonedError):
-            stream.record()
-
     asyncio.run(run())
-    in_another_thread(record)
+    in_another_thread(lambda: told(stream))
     in_another_thread(stream.record)
     stream.record()
     for task in kept_by_somebody:
@@ -371,8 +373,7 @@ def test_tasks_that_wait_are_told_by_the_end_of_a_task(stream):
 
     def record():
         waiting.set()
-        with pytest.raises(SectionAbandonedError):
-            stream.record()
+        told(stream)
 
     async def owner():
         section = stream.exclusive()
@@ -403,6 +404,109 @@ def test_a_task_gives_up_all_its_sections(stream, device):
             each.record()
         in_another_thread(each.record)
     other.close()
+
+
+@pytest.mark.parametrize("waits", ["here", "in another thread", "in one that waits already"])
+def test_who_awaited_the_task_is_told_at_once(stream, waits):
+    """It runs before those whom asyncio calls when the task is done, and does not let the loop turn. Sabotage: only those are
+    asked whether a task has ended."""
+    answers, waiting, sections = [], threading.Event(), []
+
+    def record():
+        waiting.set()
+        try:
+            stream.record()
+        except SectionAbandonedError:
+            answers.append("abandoned")
+
+    async def owner():
+        sections.append(stream.exclusive())
+        sections[0].__enter__()
+        if waits == "in one that waits already":
+            thread.start()
+            waiting.wait()
+            time.sleep(0.1)
+
+    async def run():
+        task = asyncio.create_task(owner())
+        await task
+        if waits == "here":
+            record()
+            return
+        if not thread.ident:
+            thread.start()
+        thread.join()
+
+    thread = threading.Thread(target=record)
+    asyncio.run(run())
+    assert answers == ["abandoned"]
+    stream.record()
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+def test_a_level_of_a_task_in_a_section_of_its_thread(stream, append, keeps):
+    """The task ends without ending it: the thread's section goes on, and ends as ever. Sabotage: only a section's first level
+    is its task's, and the others are never ended."""
+    sections = []
+
+    async def forgets():
+        section = stream.exclusive()
+        section.__enter__()
+        section.__enter__()
+        append(1)
+        if keeps:
+            sections.append(section)
+
+    with stream.exclusive():
+        asyncio.run(forgets())
+        thread = threading.Thread(target=append, args=(3,))
+        thread.start()
+        append(2)
+    thread.join()
+    assert append() == [1, 2, 3]
+    for section in sections:
+        with pytest.raises(RuntimeError, match="has ended"):
+            section.__exit__(None, None, None)
+
+
+def test_a_level_that_a_task_leaves_when_its_thread_has_ended_the_section(stream):
+    """Nobody is inside any more once the task has ended: the next one is told."""
+    sections = [stream.exclusive()]
+
+    async def outlives():
+        section = stream.exclusive()
+        section.__enter__()
+        sections.pop().__exit__(None, None, None)
+        sections.append(section)
+        with pytest.raises(RuntimeError, match="was not begun"):
+            stream.exclusive().__exit__(None, None, None)
+        stream.record()
+
+    sections[0].__enter__()
+    asyncio.run(outlives())
+    in_another_thread(lambda: told(stream))
+    in_another_thread(stream.record)
+    with pytest.raises(RuntimeError, match="has ended"):
+        sections[0].__exit__(None, None, None)
+
+
+def test_a_task_whose_loop_never_turns_again(stream):
+    """Sabotage: who waits hears of a task's end by its event loop alone."""
+    sections = [stream.exclusive()]
+
+    async def owner():
+        sections[0].__enter__()
+
+    loop = asyncio.new_event_loop()
+    task = loop.create_task(owner())
+    loop.stop()
+    loop.run_forever()  # one turn: the task has ended, and its callbacks wait for the next
+    assert task.done()
+    in_another_thread(lambda: told(stream))
+    stream.record()
+    loop.run_until_complete(task)
+    loop.close()
+    in_another_thread(stream.record)
 
 
 def test_nothing_of_a_task_is_kept(stream):

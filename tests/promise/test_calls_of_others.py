@@ -226,6 +226,30 @@ def test_nobody_waits_for_the_call_that_it_is_in():
     assert caught == [8, 16]
 
 
+def test_one_wait_is_enough_for_nested_memory(device, stream, code):
+    """Each block holds the next one's memory, and work was submitted with all. Sabotage: one wait for each of them."""
+
+    class Inside(Locked):
+        def allocate(self, size, *, stream=None):
+            return Buffer.from_handle(self.outer.handle, size, mr=self, stream=stream)
+
+        def deallocate(self, ptr, size, *, stream):
+            self.threads.append(threading.get_ident())
+            self.outer = None
+
+    resources, block = [], LegacyPinnedMemoryResource().allocate(64)
+    for _ in range(8):
+        resource = Inside()
+        resource.outer = block
+        block = resource.allocate(64)
+        launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("store"), block, 1)
+        resources.append(resource)
+    stream.sync()
+    del block, resource
+    wait_for_deallocations()
+    assert [len(each.threads) for each in resources] == [1] * 8
+
+
 def test_waiting_for_deallocations_has_a_limit():
     """Sabotage: it does not count the call that is being made."""
     resource = Locked()

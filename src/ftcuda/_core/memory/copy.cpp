@@ -16,9 +16,9 @@ namespace {
 
 class ExclusiveSection {
 public:
-    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(0, number_)) {}
+    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(this, 0)) {}
     ~ExclusiveSection() {
-        if (status_.ok()) stream_.end_exclusive(number_);
+        if (status_.ok()) stream_.end_exclusive(this);
     }
     ExclusiveSection(const ExclusiveSection&) = delete;
     ExclusiveSection& operator=(const ExclusiveSection&) = delete;
@@ -27,7 +27,6 @@ public:
 
 private:
     Stream& stream_;
-    std::uint64_t number_ = 0;
     const Status status_;
 };
 

@@ -272,8 +272,8 @@ Status MemoryResource::free_now(CUdeviceptr pointer) noexcept {
 Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
     if (!is_pool()) return free_now(pointer);
     CUstream stream = nullptr;
-    const Status status = context_->housekeeping_stream(stream);
-    return status.ok() ? free_upstream(pointer, stream) : status;
+    if (!context_->housekeeping_stream(stream).ok()) return free_now(pointer);  // in no stream's order: nothing runs
+    return free_upstream(pointer, stream);
 }
 
 void MemoryResource::destroy() noexcept {

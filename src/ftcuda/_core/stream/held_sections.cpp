@@ -19,7 +19,6 @@ namespace {
 struct Held {
     Ref<Stream> stream;
     std::uint64_t number;
-    std::uint64_t task;
 
     bool is_over() const noexcept { return !stream->is_section(number); }
 };
@@ -84,11 +83,11 @@ const PerThread held;
 
 }  // namespace
 
-void remember(Stream& stream, std::uint64_t number, std::uint64_t task) {
+void remember(Stream& stream, std::uint64_t number) {
     List& mine = held.make();
     // Those that other threads ended.
     mine.erase(std::remove_if(mine.begin(), mine.end(), [](const Held& each) { return each.is_over(); }), mine.end());
-    mine.push_back({Ref<Stream>(stream), number, task});
+    mine.push_back({Ref<Stream>(stream), number});
 }
 
 void forget(Stream& stream, std::uint64_t number) noexcept {
@@ -102,11 +101,11 @@ void forget(Stream& stream, std::uint64_t number) noexcept {
 
 std::uint64_t next_task() noexcept { return latest_task.fetch_add(1, std::memory_order_relaxed) + 1; }
 
-void abandon_of_task(std::uint64_t task) noexcept {
+void give_up(std::uint64_t task) noexcept {
     const List* const mine = held.get();
     if (mine == nullptr) return;
     for (const Held& each : *mine) {
-        if (each.task == task) each.stream->abandon_exclusive(each.number);
+        if (!each.is_over()) each.stream->give_up(task);
     }
 }
 

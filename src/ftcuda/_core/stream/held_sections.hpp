@@ -5,9 +5,9 @@
 
 namespace ftcuda::core::held_sections {
 
-// Notes that the calling thread began a section of `stream`, in a `task` if that is not 0. When the thread ends before
-// the section does, the section is abandoned.
-void remember(Stream& stream, std::uint64_t number, std::uint64_t task);
+// Notes that the calling thread began a section of `stream`. When the thread ends before the section does, the section
+// is abandoned.
+void remember(Stream& stream, std::uint64_t number);
 
 // The section has ended; does nothing if another thread began it.
 void forget(Stream& stream, std::uint64_t number) noexcept;
@@ -15,7 +15,7 @@ void forget(Stream& stream, std::uint64_t number) noexcept;
 // A number for a task, which no other one has or gets.
 std::uint64_t next_task() noexcept;
 
-// A task of the calling thread has ended: its sections are abandoned.
-void abandon_of_task(std::uint64_t task) noexcept;
+// A task of the calling thread has ended: it gives up what it began in sections of the thread.
+void give_up(std::uint64_t task) noexcept;
 
 }  // namespace ftcuda::core::held_sections

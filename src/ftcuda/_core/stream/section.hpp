@@ -9,23 +9,18 @@ namespace ftcuda::core {
 class Section {
 public:
     explicit Section(Stream& stream) noexcept : stream_(stream) {}
-    ~Section();
+    // Levels that were begun through other objects are ended through those.
+    ~Section() { stream_->drop_exclusive(this); }
     Section(const Section&) = delete;
     Section& operator=(const Section&) = delete;
 
     // See Stream::begin_exclusive(). Reentrant.
-    Status begin(std::uint64_t task);
+    Status begin(std::uint64_t task) { return stream_->begin_exclusive(this, task); }
     // False if it was not begun, or has ended.
-    bool end() noexcept;
+    bool end() noexcept { return stream_->end_exclusive(this); }
 
 private:
-    // Constant after construction.
     const Ref<Stream> stream_;
-
-    // Which section it is, and how often it was begun and not ended. Relaxed: whoever begins and ends does so one after
-    // the other, by the stream's own lock; who ends what nobody has begun gets an answer, whichever.
-    std::atomic<std::uint64_t> number_{0};
-    std::atomic<unsigned> levels_{0};
 };
 
 }  // namespace ftcuda::core

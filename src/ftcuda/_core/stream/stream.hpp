@@ -10,6 +10,7 @@
 #include "../sync/ref.hpp"
 
 #include <utility>
+#include <vector>
 
 namespace ftcuda::core {
 
@@ -61,24 +62,30 @@ public:
 
     // The exclusive section: submissions of other threads wait until it ends, and those of other tasks of its thread
     // are refused, as waiting would keep its own task from running. Reentrant. Waits for a section of another thread
-    // and for submissions in progress. `task`: what the calling thread runs, by a number that no other task is given; 0
-    // if there is nothing of the kind, or all that the thread runs is meant. `number` is what the section is ended by,
-    // from any thread.
+    // and for submissions in progress. `holder`: an address of the caller's, by which it ends what it began, in any
+    // thread. `task`: what the calling thread runs, by a number that no other task is given; 0 if there is nothing of
+    // the kind, or all that the thread runs is meant.
     //
-    // A section is abandoned when the thread or the task that began it ends, or whatever could have ended it is gone.
-    // The next one who submits or begins a section is told, once, and ends it by that.
-    Status begin_exclusive(std::uint64_t task, std::uint64_t& number) EXCLUDES(section_mutex_);
-    // False when there is no such section any more.
-    bool end_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
+    // A section is abandoned when its thread has ended, or all tasks that are inside, or whatever could have ended it
+    // is gone. The next one who submits or begins a section is told, once, and ends it by that.
+    Status begin_exclusive(const void* holder, std::uint64_t task) EXCLUDES(section_mutex_);
+    // The level that the holder began last. False when there is none any more.
+    bool end_exclusive(const void* holder) noexcept EXCLUDES(section_mutex_);
+    // The holder is gone, and what it began and did not end is given up.
+    void drop_exclusive(const void* holder) noexcept EXCLUDES(section_mutex_);
+    // A task has ended, and gives up what it began.
+    void give_up(std::uint64_t task) noexcept EXCLUDES(section_mutex_);
+    // The thread of the section has ended.
     void abandon_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
-    // Nobody can end one level of the section: abandons it, unless others are left.
-    void drop_exclusive(std::uint64_t number) noexcept EXCLUDES(section_mutex_);
     bool is_section(std::uint64_t number) const noexcept { return section_.load(std::memory_order_relaxed) == number; }
 
-    // How the core learns which task a thread runs: set once, before the first section. May attach to the interpreter,
-    // so that it is asked with no lock held, and only inside of sections that tasks began.
-    using NameTask = std::uint64_t (*)();
-    static void name_tasks_by(NameTask name) noexcept;
+    // How the core learns of tasks: set once, before the first section. Both may attach to the interpreter, so that
+    // they are asked with no lock held, and only where a task is inside of a section.
+    struct Tasks {
+        std::uint64_t (*running)();             // by the calling thread; 0: none
+        bool (*has_ended)(std::uint64_t task);  // or is gone
+    };
+    static void learn_of_tasks_by(const Tasks& tasks) noexcept;
 
     // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp)
     // when the last reference to the stream is gone.
@@ -102,6 +109,10 @@ private:
     // Whether a section that may be the calling thread's is its task's.
     Status check_task() noexcept EXCLUDES(section_mutex_);
     Status wait_for_section() noexcept EXCLUDES(section_mutex_);
+    // Waits until somebody tells of a change, or a task that is inside is found to have ended.
+    void wait_for_change() noexcept REQUIRES(section_mutex_);
+    void give_up_levels(std::uint64_t task) noexcept REQUIRES(section_mutex_);
+    void abandon_section() noexcept REQUIRES(section_mutex_);
     void free_section() noexcept REQUIRES(section_mutex_);
     void wake_section() noexcept EXCLUDES(section_mutex_);
 
@@ -126,10 +137,15 @@ private:
     std::atomic<std::uint64_t> section_{0};
     Mutex section_mutex_{Rank::exclusive_section};
     Condition section_changed_;
-    unsigned section_depth_ GUARDED_BY(section_mutex_) = 0;
+    // What was begun of the section and not ended, in that order. Those of an ended thread stay until somebody is told.
+    struct Level {
+        const void* holder;
+        std::uint64_t task;
+    };
+    std::vector<Level> section_levels_ GUARDED_BY(section_mutex_);
     std::uint64_t last_section_ GUARDED_BY(section_mutex_) = 0;
     bool section_abandoned_ GUARDED_BY(section_mutex_) = false;
-    std::uint64_t section_task_ GUARDED_BY(section_mutex_) = 0;
+    std::uint64_t section_task_ GUARDED_BY(section_mutex_) = 0;  // which began the first level
     // Whether section_task_ is set, for the section's own thread, which stores it. Relaxed: no
     // other thread's reading matters.
     std::atomic<bool> section_of_task_{false};

@@ -41,6 +41,18 @@ void Condition::wait(Mutex& mutex) {
     lock.release();
 }
 
+void Condition::wait_for(Mutex& mutex, std::chrono::milliseconds time) {
+    if (schedule::is_on()) {  // whose turns stand for time
+        mutex.unlock();
+        schedule::point("condition");
+        mutex.lock();
+        return;
+    }
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(lock, time);
+    lock.release();
+}
+
 void Condition::notify_all() noexcept {
     schedule::unpark(this);
     condition_.notify_all();
@@ -62,6 +74,12 @@ void Mutex::unlock() {
 void Condition::wait(Mutex& mutex) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait(lock);
+    lock.release();
+}
+
+void Condition::wait_for(Mutex& mutex, std::chrono::milliseconds time) {
+    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
+    condition_.wait_for(lock, time);
     lock.release();
 }
 

@@ -5,6 +5,7 @@
 
 #include "annotations.hpp"
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 
@@ -48,6 +49,8 @@ class Condition {
 public:
     // Releases `mutex`, waits for notify_all or a spurious wake-up, and takes `mutex` again.
     void wait(Mutex& mutex) REQUIRES(mutex);
+    // The same, or until that time is over.
+    void wait_for(Mutex& mutex, std::chrono::milliseconds time) REQUIRES(mutex);
     void notify_all() noexcept;
 
 private:

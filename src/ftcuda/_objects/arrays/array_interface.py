@@ -113,7 +113,7 @@ def dtype_in(interface: dict, name: str) -> np.dtype:
     except (TypeError, ValueError) as error:
         raise BufferError(f"{name}: typestr {typestr!r} is no element type: {error}") from None
     if described is not None:
-        is_same = dtype.kind == "V" or described.names is not None or described == dtype
+        is_same = dtype.kind == "V" or described in (dtype, np.dtype([(name, dtype) for name in described.names or ()]))
         if described.itemsize != dtype.itemsize or not is_same:
             raise BufferError(
                 f"{name}: descr {interface['descr']!r} contradicts typestr {typestr!r}: both must describe the same"
@@ -145,6 +145,8 @@ def data_in(interface: dict, name: str) -> tuple[int, bool]:
         raise BufferError(f"{name}: data must be (pointer, read-only), not {data!r}")
     if not 0 <= data[0] < 2**64:
         raise BufferError(f"{name}: {data[0]} is no address")
+    if not isinstance(data[1], bool | np.bool) and not (is_int(data[1]) and data[1] in (0, 1)):
+        raise BufferError(f"{name}: the read-only flag must be a bool, not {data[1]!r}")
     return int(data[0]), bool(data[1])
 
 

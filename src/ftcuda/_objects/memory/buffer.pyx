@@ -104,6 +104,9 @@ cdef class Buffer(BufferHandle):
         cdef void* holder = NULL
         cdef size_t pointer = checked_handle(ptr, "ptr")
         cdef size_t bytes = checked_size(size, "size")
+        if bytes > <size_t>-1 - pointer:
+            raise ValueError(f"{bytes} bytes from address {pointer:#x} lie outside all memory")
+        cdef Stream named = as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream)
         if mr is not None and owner is not None:
             raise ValueError("memory is freed by its resource or by its owner: give mr or owner, not both")
         if mr is not None and not callable(getattr(mr, "deallocate", None)):
@@ -116,9 +119,7 @@ cdef class Buffer(BufferHandle):
             ordinal = ordinal_of_memory(pointer, location)
         if mr is not None:
             give_way()
-            deallocation = Deallocation.of(
-                mr, pointer, bytes, as_stream(LEGACY_DEFAULT_STREAM if stream is None else stream)
-            )
+            deallocation = Deallocation.of(mr, pointer, bytes, named)
             holder = <void*>deallocation
             ordinal = device_of_resource(mr, ordinal)
         device = as_device(None) if ordinal < 0 else as_device(ordinal)

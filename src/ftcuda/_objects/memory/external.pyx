@@ -50,6 +50,8 @@ class ExternalMemoryResource(MemoryResource):
         # In a list of its own each, by address; its own steps are atomic, which is all that is asked of it.
         self._held = {}
         self._device_id = integer(device_id, "device_id")
+        if self._device_id < -1:
+            raise ValueError(f"device_id must be a device's ordinal, or -1 for host memory, not {device_id}")
         self._device = bool(is_device_accessible)
         self._host = bool(is_host_accessible)
         self._ordered = bool(is_stream_ordered)

@@ -1,7 +1,7 @@
 """Streams."""
 
 import sys
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
@@ -400,8 +400,9 @@ cdef class ExclusiveSection:
 
 # The numbers of asyncio tasks that entered a section, which the core knows them by: it keeps no task, because a task
 # keeps what its exception's traceback refers to, perhaps the section that is to be let go of. The steps of this
-# dictionary are atomic, which is all that is asked of it; the numbers are given out by the core's counter.
-TASKS = WeakKeyDictionary()
+# dictionaries are atomic, which is all that is asked of them; the numbers are given out by the core's counter.
+NUMBERS = WeakKeyDictionary()
+TASKS = WeakValueDictionary()
 
 
 cdef uint64_t running_task() except? 0:
@@ -412,26 +413,36 @@ cdef uint64_t running_task() except? 0:
     task = None if loop is None else asyncio.current_task(loop)
     if task is None:
         return 0
-    number = TASKS.get(task)
+    number = NUMBERS.get(task)
     if number is None:  # nobody else asks for this task: it runs here
-        TASKS[task] = number = core.next_task()
+        NUMBERS[task] = number = core.next_task()
+        TASKS[number] = task
         task.add_done_callback(end_sections)
     return number
 
 
 def end_sections(task):
     """Called when a task has ended, in its thread: by its end, an exception or its cancellation."""
-    cdef uint64_t number = TASKS.pop(task, 0)
+    cdef uint64_t number = NUMBERS[task]
     with nogil:
-        core.abandon_of_task(number)
+        core.give_up(number)
 
 
-cdef uint64_t name_task() noexcept nogil:
+cdef uint64_t number_of_running() noexcept nogil:
     with gil:
         return running_task()
 
 
-core.Stream.name_tasks_by(name_task)
+cdef bool has_ended(uint64_t number) noexcept nogil:
+    with gil:
+        task = TASKS.get(number)
+        return task is None or task.done()
+
+
+cdef core.Tasks tasks
+tasks.running = number_of_running
+tasks.has_ended = has_ended
+core.learn_of_tasks_by(tasks)
 
 
 LEGACY_DEFAULT_STREAM = Stream._default(False)

@@ -7,6 +7,7 @@ reference happens to be the last, and the thread may hold the very lock there th
 
 import _thread
 import gc
+from time import monotonic
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
@@ -20,6 +21,8 @@ from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
 from core.sync.limit cimport Limit
 from ftcuda._objects.support.waiting cimport limit_of
+
+from ftcuda._objects.support.own_objects import end_own_objects
 
 cdef extern from "Python.h":
     void Py_DECREF(PyObject* object)
@@ -38,6 +41,7 @@ cdef extern from *:
     static thread_local bool left_to_outermost = false;
     static thread_local bool is_collecting = false;    // the thread collects garbage
     static thread_local bool is_calling = false;       // it is in a call of others' code
+    static thread_local std::size_t handed_over = 0;   // how many calls it did
     static thread_local std::vector<PyObject*> postponed;  // the calls that came up in that one, each with a reference
     static std::vector<PyObject*> take_postponed() { return std::exchange(postponed, {}); }
     // Without the GIL an object is ended by the thread that made it, when that runs again: the thread which makes the
@@ -60,6 +64,7 @@ cdef extern from *:
     bint left_to_outermost
     bint is_collecting
     bint is_calling
+    size_t handed_over
     vector[Reference] postponed
     vector[Reference] take_postponed()
 
@@ -238,8 +243,10 @@ def call_of(PendingCall wanted not None):
 
 cdef int hand_over(Reference call) except -1:
     """Takes over a reference to a call, or to an object to let go of, for the thread."""
+    global handed_over
     if Py_IsFinalizing():
         return 0  # what it needs may be empty by now
+    handed_over += 1
     with nogil:
         handover.put(<void*>call)
     return start_thread()
@@ -323,16 +330,25 @@ def wait_for_deallocations(timeout=None):
     """
     cdef Limit limit = limit_of(timeout)
     cdef Status status
+    cdef size_t before
+    cdef double end = monotonic() + limit.seconds
     if is_calling or is_collecting:
         raise RuntimeError("cannot wait for deallocations in deallocate, a hook or a finalizer: it is one of them")
     release_done()
-    with nogil:
-        handover.adopt_scheduled()
-        status = handover.wait_until_at_most(0, limit)
-    if status.reason() == Reason.timed_out:
-        raise TimeoutError(f"deallocations are not over in time; {handover.unfinished()} are to be done")
-    if status.reason() == Reason.interrupted:
-        pass_on()
+    while True:
+        before = handed_over
+        with nogil:
+            handover.adopt_scheduled()
+            status = handover.wait_until_at_most(0, limit)
+        if status.reason() == Reason.timed_out:
+            raise TimeoutError(f"deallocations are not over in time; {handover.unfinished()} are to be done")
+        if status.reason() == Reason.interrupted:
+            pass_on()
+        limit.seconds = max(end - monotonic(), 0)
+        end_own_objects()  # what was given back may have held more memory
+        release_done()
+        if handed_over == before:
+            return None
 
 
 cdef int pass_on() except -1:

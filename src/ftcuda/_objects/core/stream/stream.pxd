@@ -42,8 +42,12 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         Status record(Event& event)
         Status wait(Event& event)
         Status wait(Stream& other)
-        @staticmethod
-        void name_tasks_by(uint64_t (*name)() noexcept nogil)
+
+    struct Tasks "ftcuda::core::Stream::Tasks":
+        uint64_t (*running)() noexcept nogil
+        bool (*has_ended)(uint64_t task) noexcept nogil
+
+    void learn_of_tasks_by "ftcuda::core::Stream::learn_of_tasks_by"(const Tasks& tasks)
 
 
 cdef extern from "_core/stream/section.hpp" namespace "ftcuda::core" nogil:
@@ -55,4 +59,4 @@ cdef extern from "_core/stream/section.hpp" namespace "ftcuda::core" nogil:
 
 cdef extern from "_core/stream/held_sections.hpp" namespace "ftcuda::core::held_sections" nogil:
     uint64_t next_task()
-    void abandon_of_task(uint64_t task)
+    void give_up(uint64_t task)
