@@ -343,6 +343,7 @@ STRICTER = {
 }  # fmt: skip
 
 
+@pytest.mark.faulting
 @pytest.mark.parametrize("name", [*FAULTS, *(pytest.param(name, marks=simulated_only) for name in STRICTER)])
 def test_fault(name, device, run_python):
     """A process of its own, since the context is lost."""

@@ -215,6 +215,7 @@ if IS_SIMULATED:
 """
 
 
+@pytest.mark.faulting
 @pytest.mark.parametrize(
     ("kernel", "rank", "place", "message"),
     [

@@ -14,8 +14,13 @@ import pytest
 
 from tests.conftest import PROFILE, simulated_only
 
-pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="starts processes")]
+pytestmark = [
+    simulated_only,
+    pytest.mark.thread_unsafe(reason="starts processes"),
+    pytest.mark.skipif(PROFILE != "13.5", reason="the guests' cuda-bindings and NVRTC are of CUDA 13.5"),
+]
 PROGRAMS = Path(__file__).parent / "programs"
+ORDINARY = Path(__file__).parents[1] / "interop" / "programs"
 GUIDE = Path(__file__).parents[2] / "docs" / "guide" / "testing-without-a-gpu.md"
 
 
@@ -39,7 +44,26 @@ def commands():
     return lines
 
 
-@pytest.mark.skipif(PROFILE != "13.5", reason="the guests' cuda-bindings and NVRTC are of CUDA 13.5")
+@pytest.fixture
+def run_guest(guest_python, tmp_path):
+    """Runs a program as the guide says; returns the lines that it printed."""
+
+    def run(program, **variables):
+        first, second = commands()
+        first = first.replace("python", shlex.quote(sys.executable), 1)
+        second = second.replace("python", shlex.quote(guest_python), 1).replace("your_program.py", shlex.quote(str(program)))
+        environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path), **variables}
+        for name in "LD_PRELOAD", "FTCUDA_NVRTC":  # a user's shell has none
+            environment.pop(name, None)
+        shell = ["bash", "-c", f"set -e\n{first}\n{second}"]
+        result = subprocess.run(shell, capture_output=True, text=True, timeout=120, env=environment)
+        assert result.returncode == 0, result.stdout + result.stderr
+        assert result.stderr == ""
+        return result.stdout.splitlines()
+
+    return run
+
+
 @pytest.mark.parametrize(
     ("program", "expected"),
     [
@@ -48,15 +72,12 @@ def commands():
         ("multi_stream.py", "multi_stream: 5000 elements of two streams"),
     ],
 )
-def test_a_program_runs_with_two_commands(guest_python, tmp_path, program, expected):
-    first, second = commands()
-    first = first.replace("python", shlex.quote(sys.executable), 1)
-    second = second.replace("python", shlex.quote(guest_python), 1).replace("your_program.py", shlex.quote(str(PROGRAMS / program)))
-    environment = {**os.environ, "XDG_CACHE_HOME": str(tmp_path)}
-    for name in "LD_PRELOAD", "FTCUDA_NVRTC":  # a user's shell has none
-        environment.pop(name, None)
-    shell = ["bash", "-c", f"set -e\n{first}\n{second}"]
-    result = subprocess.run(shell, capture_output=True, text=True, timeout=120, env=environment)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert result.stdout.splitlines()[-1] == expected and result.stderr == ""
+def test_a_program_with_cubins(run_guest, program, expected):
+    assert run_guest(PROGRAMS / program)[-1] == expected
     assert '.compile("cubin"' in (PROGRAMS / program).read_text()
+
+
+@pytest.mark.parametrize("program", sorted(path.name for path in ORDINARY.glob("*.py") if path.stem != "common"))
+def test_the_programs_that_ftcuda_runs_too(run_guest, program):
+    """Each checks its own values: tests/interop/test_programs.py runs them with ftcuda."""
+    run_guest(ORDINARY / program, FTCUDA_PROGRAM_CORE="cuda.core")
