@@ -8,7 +8,7 @@
 #include "../../src/ftcuda/_core/memory/staging.hpp"
 #include "../../src/ftcuda/_core/stream/event.hpp"
 #include "../../src/ftcuda/_core/stream/deferred_release.hpp"
-#include "../../src/ftcuda/_core/stream/section.hpp"
+#include "../../src/ftcuda/_core/stream/section_holder.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
 #include "../../src/ftcuda/_driver/library.hpp"
 #include "../../src/ftcuda/_driver/loader.hpp"
@@ -103,7 +103,7 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
                     CHECK(done_or_closed(event->synchronize(Limit())));
                     break;
                 case 4:
-                    if (Section section(*stream); section.begin(0).ok()) CHECK(section.end());
+                    if (SectionHolder section(*stream); section.begin(0).ok()) CHECK(section.end());
                     if (turn == 6) event->close();
                     break;
                 default:
@@ -147,7 +147,7 @@ void race_exclusive(Context& context) {
     std::atomic<int> inside{0};
     together(4, [&](unsigned) {
         for (int turn = 0; turn < 50; ++turn) {
-            Section section(*stream);
+            SectionHolder section(*stream);
             CHECK(section.begin(0).ok());
             CHECK(inside.fetch_add(1) == 0);
             const Submission mine(*stream);
@@ -167,10 +167,10 @@ void race_abandoned(Context& context) {
     std::atomic<int> lost{0};
     std::atomic<int> told{0};
     for (int round = 0; round < 20; ++round) {
-        std::vector<std::unique_ptr<Section>> left(2);  // until after the threads are gone
+        std::vector<std::unique_ptr<SectionHolder>> left(2);  // until after the threads are gone
         together(4, [&](unsigned index) {
             for (int turn = 0; turn < 6; ++turn) {
-                auto section = std::make_unique<Section>(*stream);
+                auto section = std::make_unique<SectionHolder>(*stream);
                 const Status status = section->begin(0);
                 if (status.reason() == Reason::abandoned) {
                     ++told;
@@ -187,7 +187,7 @@ void race_abandoned(Context& context) {
                     ++lost;
                     left[index] = std::move(section);
                 } else if (index == 2) {
-                    Section* const handed = section.get();
+                    SectionHolder* const handed = section.get();
                     std::thread([handed] { CHECK(handed->end()); }).join();
                 } else {
                     CHECK(section->end());

@@ -14,14 +14,15 @@ using namespace abi;
 
 namespace {
 
-class ExclusiveSection {
+// Inside the stream's exclusive section, for one scope.
+class SectionScope {
 public:
-    explicit ExclusiveSection(Stream& stream) : stream_(stream), status_(stream.begin_exclusive(this, 0)) {}
-    ~ExclusiveSection() {
-        if (status_.ok()) stream_.end_exclusive(this);
+    explicit SectionScope(Stream& stream) : stream_(stream), status_(stream.section().begin(this, 0)) {}
+    ~SectionScope() {
+        if (status_.ok()) stream_.section().end(this);
     }
-    ExclusiveSection(const ExclusiveSection&) = delete;
-    ExclusiveSection& operator=(const ExclusiveSection&) = delete;
+    SectionScope(const SectionScope&) = delete;
+    SectionScope& operator=(const SectionScope&) = delete;
 
     Status status() const noexcept { return status_; }
 
@@ -130,7 +131,7 @@ Status with_place(const Place& place, Stream& stream, Copy copy) {
 template <class Copy>
 Status in_section(std::size_t bytes, Stream& stream, Copy copy) {
     if (bytes <= Staging::chunk_bytes) return copy();
-    const ExclusiveSection section(stream);
+    const SectionScope section(stream);
     return section.status().ok() ? copy() : section.status();
 }
 

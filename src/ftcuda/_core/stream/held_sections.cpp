@@ -20,7 +20,7 @@ struct Held {
     Ref<Stream> stream;
     std::uint64_t number;
 
-    bool is_over() const noexcept { return !stream->is_section(number); }
+    bool is_over() const noexcept { return !stream->section().is(number); }
 };
 
 std::atomic<std::uint64_t> latest_task{0};  // relaxed: a counter
@@ -28,10 +28,10 @@ std::atomic<std::uint64_t> latest_task{0};  // relaxed: a counter
 using List = std::vector<Held>;
 
 // The thread ends. No driver call, and nothing of the interpreter's, which the thread has left. In a forked child the
-// sections are of threads that are not there, and abandon_exclusive() does nothing.
+// sections are of threads that are not there, and abandon() does nothing.
 void abandon(List* list) noexcept {
     const std::unique_ptr<List> mine(list);
-    for (const Held& each : *mine) each.stream->abandon_exclusive(each.number);
+    for (const Held& each : *mine) each.stream->section().abandon(each.number);
 }
 
 // Not `thread_local`: with MinGW a thread's variables are freed before their destructors run, and those of the main
@@ -105,7 +105,7 @@ void give_up(std::uint64_t task) noexcept {
     const List* const mine = held.get();
     if (mine == nullptr) return;
     for (const Held& each : *mine) {
-        if (!each.is_over()) each.stream->give_up(task);
+        if (!each.is_over()) each.stream->section().give_up(task);
     }
 }
 

@@ -7,11 +7,6 @@
 #include "../sync/limit.hpp"
 #include "deferred_release.hpp"
 #include "event.hpp"
-#include "held_sections.hpp"
-
-#include <algorithm>
-#include <chrono>
-#include <iterator>
 
 namespace ftcuda::core {
 
@@ -20,15 +15,11 @@ using namespace abi;
 
 namespace {
 
-// Its address names the calling thread for as long as the thread lives.
-thread_local char this_thread;
+thread_local char this_thread;  // whose address names the thread for as long as it lives
 
 // Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made
 // of handles and threads, where nothing better is to be had.
 std::atomic<std::uint64_t> next_id{std::uint64_t{1} << 62};
-
-// Set once, before the first section; published with release, read with acquire.
-std::atomic<const Stream::Tasks*> known_tasks{nullptr};
 
 std::uint64_t id_of_address(const void* address) noexcept {
     return (std::uint64_t{1} << 63) | reinterpret_cast<std::uintptr_t>(address);
@@ -126,7 +117,7 @@ std::uint64_t Stream::per_thread_id() const noexcept {
 void Stream::close() noexcept {
     if (is_default()) return;
     if (lifetime_.close()) destroy();
-    wake_section();  // threads that wait for a section must see that there is no stream any more
+    section_.wake();  // threads that wait for a section must see that there is no stream any more
 }
 
 void Stream::destroy() noexcept {
@@ -222,190 +213,30 @@ Status Stream::wait(Stream& other) noexcept {
 
 Status Stream::begin_submission() noexcept {
     for (;;) {
-        const bool mine = section_owner_.load(std::memory_order_relaxed) == &this_thread;
+        const bool mine = section_.is_mine();
         if (mine) {
-            if (const Status status = check_task(); !status.ok()) return status;
+            if (const Status status = section_.check_task(); !status.ok()) return status;
         }
         const Lifetime::Word refused =
             lifetime_.enter(Lifetime::inner, mine ? Lifetime::closing : Lifetime::closing | Lifetime::exclusive);
         if (refused == 0) {
             // Another thread may have ended this one's section, and a third begun one, before this one was inside. The
             // word says so: who was inside first is waited for, and who comes after a section began sees its owner.
-            if (!mine || section_owner_.load(std::memory_order_relaxed) == &this_thread) return {};
+            if (!mine || section_.is_mine()) return {};
             end_submission();
             continue;
         }
         if ((refused & Lifetime::closing) != 0) return Reason::closed;
-        if (const Status status = wait_for_section(); !status.ok()) return status;
+        if (const Status status = section_.wait(); !status.ok()) return status;
     }
 }
 
 void Stream::end_submission() noexcept {
     const Lifetime::Word before = lifetime_.leave(Lifetime::inner);
     if ((before & Lifetime::exclusive) != 0 && (before & Lifetime::inner_leases) == Lifetime::inner) {
-        wake_section();  // a section waits for the submissions before it, and this was the last
+        section_.wake();  // a section waits for the submissions before it, and this was the last
     }
     if (Lifetime::last(before, Lifetime::inner)) destroy();  // after that nothing may be left of this object
-}
-
-void Stream::learn_of_tasks_by(const Tasks& tasks) noexcept { known_tasks.store(&tasks, std::memory_order_release); }
-
-Status Stream::check_task() noexcept {
-    if (!section_of_task_.load(std::memory_order_relaxed)) return {};
-    const Tasks* const tasks = known_tasks.load(std::memory_order_acquire);
-    if (tasks == nullptr) return {};
-    const std::uint64_t running = tasks->running();
-    std::uint64_t inside = 0;
-    {
-        const Lock lock(section_mutex_);
-        if (section_owner_.load(std::memory_order_relaxed) != &this_thread) return {};  // ended meanwhile
-        inside = section_task_;
-    }
-    if (inside == 0 || inside == running) return {};
-    if (!tasks->has_ended(inside)) return Reason::other_task;
-    give_up(inside);  // whoever awaited it runs before those who are called when it is done
-    return {};
-}
-
-Status Stream::wait_for_section() noexcept {
-    if (is_forked()) return Reason::forked;  // whoever is in the section is not in this process
-    const Lock lock(section_mutex_);
-    while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
-        if (section_abandoned_) {
-            free_section();
-            return Reason::abandoned;
-        }
-        wait_for_change();
-    }
-    return {};
-}
-
-void Stream::wait_for_change() noexcept {
-    constexpr std::chrono::milliseconds pause{20};
-    const auto of_task = [](const Level& level) { return level.task != 0; };
-    if (std::none_of(section_levels_.begin(), section_levels_.end(), of_task)) {
-        section_changed_.wait(section_mutex_);
-        return;
-    }
-    // A task's end is told by its event loop, which may not turn again: its thread may wait for this one.
-    section_changed_.wait_for(section_mutex_, pause);
-    const Tasks* const tasks = known_tasks.load(std::memory_order_acquire);
-    for (std::size_t index = 0; index < section_levels_.size(); ++index) {  // others change them meanwhile
-        const std::uint64_t task = section_levels_[index].task;
-        if (task == 0) continue;
-        section_mutex_.unlock();
-        const bool ended = tasks != nullptr && tasks->has_ended(task);
-        section_mutex_.lock();
-        if (ended) give_up_levels(task);
-    }
-}
-
-void Stream::wake_section() noexcept {
-    if (is_forked()) return;  // the lock may be that of a thread which is not in this process
-    const Lock lock(section_mutex_);
-    section_changed_.notify_all();
-}
-
-Status Stream::begin_exclusive(const void* holder, std::uint64_t task) {
-    if (is_forked()) return Reason::forked;
-    if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
-        if (const Status status = check_task(); !status.ok()) return status;
-    }
-    const Lock lock(section_mutex_);
-    if (lifetime_.is_closing()) return Reason::closed;
-    if (section_owner_.load(std::memory_order_relaxed) == &this_thread) {
-        section_levels_.push_back({holder, task});
-        return {};
-    }
-    while (!is_section(0) && !section_abandoned_ && !lifetime_.is_closing()) wait_for_change();
-    if (lifetime_.is_closing()) return Reason::closed;
-    if (section_abandoned_) {
-        free_section();
-        return Reason::abandoned;
-    }
-    section_levels_.reserve(1);
-    held_sections::remember(*this, ++last_section_);
-    section_levels_.push_back({holder, task});
-    section_.store(last_section_, std::memory_order_relaxed);
-    section_owner_.store(&this_thread, std::memory_order_relaxed);
-    section_task_ = task;
-    section_of_task_.store(task != 0, std::memory_order_relaxed);
-    lifetime_.begin_exclusive();
-    while ((lifetime_.look() & Lifetime::inner_leases) != 0) section_changed_.wait(section_mutex_);
-    return {};
-}
-
-bool Stream::end_exclusive(const void* holder) noexcept {
-    if (is_forked()) return true;  // as in wake_section()
-    std::uint64_t number = 0;
-    {
-        const Lock lock(section_mutex_);
-        const auto mine = std::find_if(section_levels_.rbegin(), section_levels_.rend(),
-                                       [&](const Level& level) { return level.holder == holder; });
-        if (mine == section_levels_.rend()) return false;
-        section_levels_.erase(std::next(mine).base());
-        if (!section_levels_.empty()) return true;
-        number = section_.load(std::memory_order_relaxed);
-        free_section();
-    }
-    held_sections::forget(*this, number);
-    return true;
-}
-
-void Stream::drop_exclusive(const void* holder) noexcept {
-    if (is_forked() || is_section(0)) return;  // without the lock at first: most were ended
-    std::uint64_t number = 0;
-    {
-        const Lock lock(section_mutex_);
-        const auto left = std::remove_if(section_levels_.begin(), section_levels_.end(),
-                                         [&](const Level& level) { return level.holder == holder; });
-        if (left == section_levels_.end()) return;
-        section_levels_.erase(left, section_levels_.end());
-        if (!section_levels_.empty()) return;
-        number = section_.load(std::memory_order_relaxed);
-        abandon_section();
-    }
-    held_sections::forget(*this, number);
-}
-
-void Stream::give_up(std::uint64_t task) noexcept {
-    if (is_forked()) return;
-    const Lock lock(section_mutex_);
-    give_up_levels(task);
-}
-
-void Stream::give_up_levels(std::uint64_t task) noexcept {
-    const auto of_task = [&](const Level& level) { return level.task == task; };
-    if (section_levels_.empty()) return;
-    if (std::all_of(section_levels_.begin(), section_levels_.end(), of_task)) {
-        abandon_section();  // whoever has it may still end it, until the next one is told
-        return;
-    }
-    section_levels_.erase(std::remove_if(section_levels_.begin(), section_levels_.end(), of_task),
-                          section_levels_.end());
-}
-
-void Stream::abandon_exclusive(std::uint64_t number) noexcept {
-    // Without the lock at first: most threads that end have sections in their list which others ended.
-    if (is_forked() || !is_section(number)) return;
-    const Lock lock(section_mutex_);
-    if (is_section(number)) abandon_section();
-}
-
-void Stream::abandon_section() noexcept {
-    section_abandoned_ = true;
-    section_owner_.store(nullptr, std::memory_order_relaxed);  // the next thread may be given the same token
-    section_changed_.notify_all();
-}
-
-void Stream::free_section() noexcept {
-    section_levels_.clear();
-    section_.store(0, std::memory_order_relaxed);
-    section_owner_.store(nullptr, std::memory_order_relaxed);
-    section_abandoned_ = false;
-    section_task_ = 0;
-    lifetime_.end_exclusive();
-    section_changed_.notify_all();
 }
 
 }  // namespace ftcuda::core

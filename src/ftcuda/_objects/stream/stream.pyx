@@ -367,12 +367,12 @@ cdef Stream as_stream(object stream):
 cdef class ExclusiveSection:
     """What :meth:`Stream.exclusive` returns."""
 
-    cdef core.Section* _section    # constant
+    cdef core.SectionHolder* _section    # constant
     cdef Stream _stream            # constant
 
     def __cinit__(self, Stream stream not None):
         self._stream = stream
-        self._section = new core.Section(stream.on(NULL)[0])
+        self._section = new core.SectionHolder(stream.on(NULL)[0])
 
     def __dealloc__(self):
         with nogil:

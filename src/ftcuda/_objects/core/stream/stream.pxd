@@ -43,16 +43,18 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         Status wait(Event& event)
         Status wait(Stream& other)
 
-    struct Tasks "ftcuda::core::Stream::Tasks":
+
+cdef extern from "_core/stream/exclusive_section.hpp" namespace "ftcuda::core::ExclusiveSection" nogil:
+    struct Tasks:
         uint64_t (*running)() noexcept nogil
         bool (*has_ended)(uint64_t task) noexcept nogil
 
-    void learn_of_tasks_by "ftcuda::core::Stream::learn_of_tasks_by"(const Tasks& tasks)
+    void learn_of_tasks_by(const Tasks& tasks)
 
 
-cdef extern from "_core/stream/section.hpp" namespace "ftcuda::core" nogil:
-    cppclass Section:
-        Section(Stream& stream)
+cdef extern from "_core/stream/section_holder.hpp" namespace "ftcuda::core" nogil:
+    cppclass SectionHolder:
+        SectionHolder(Stream& stream)
         Status begin(uint64_t task) except +
         bool end()
 
