@@ -13,6 +13,6 @@ def test_the_example():
     names = {}
     exec(compile(text, README.name, "exec"), names)
     assert (names["x"] == np.arange(1000, dtype=np.float32) * np.float32(0.5)).all()
-    del names["x"]
+    del names["x"], names["each"]
     names["pinned"].close()
     names["stream"].close()
