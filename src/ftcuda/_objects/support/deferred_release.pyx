@@ -20,7 +20,7 @@ from core.driver.status cimport Reason, Status
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
 from core.sync.limit cimport Limit
-from ftcuda._objects.support.waiting cimport limit_of
+from ftcuda._objects.support.waiting cimport limit_of, pass_on
 
 from ftcuda._objects.support.own_objects import end_own_objects
 
@@ -349,8 +349,3 @@ def wait_for_deallocations(timeout=None):
         release_done()
         if handed_over == before:
             return None
-
-
-cdef int pass_on() except -1:
-    """Raises the exception that is set already."""
-    return -1

@@ -7,6 +7,7 @@ from core.device.mailbox cimport Notice, has_mail, pop, pop_dropped
 from core.driver.status cimport Reason, Status, describe, error_name, error_text
 from core.sync.fork cimport is_forked
 from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.waiting cimport pass_on
 
 from ftcuda.errors import (
     CUDAError,
@@ -47,6 +48,30 @@ NEXT_STEPS = {
     906: "do not use the legacy default stream while a blocking stream is captured",
 }
 
+# What is no answer of the driver's, but an outcome of the core's own: the exception, and its text after the attempt.
+OUTCOMES = {
+    <int>Reason.timed_out: (TimeoutError, "it was not done in time; the work goes on, and what it uses is kept"),
+    <int>Reason.abandoned: (
+        SectionAbandonedError,
+        "the thread in the stream's exclusive section ended, or lost the section, before its end; the section is over "
+        "now, and the stream works again",
+    ),
+    <int>Reason.other_task: (
+        RuntimeError,
+        "another asyncio task of this thread is in the stream's exclusive section, and awaits there. Do not await "
+        "between the section's enter and exit",
+    ),
+    <int>Reason.forked: (
+        ForkedProcessError,
+        "this process was forked from one that used CUDA, which does not survive a fork; start workers with "
+        "multiprocessing's 'spawn' method",
+    ),
+    <int>Reason.wrong_device: (ValueError, "the objects in this call belong to different devices"),
+    <int>Reason.not_found: (KeyError, "no such symbol in the image"),
+    <int>Reason.capturing: (CUDAError, "a stream that takes part is being captured; end the capture first"),
+    <int>Reason.not_supported: (NotSupportedError, "this device or driver mode does not offer it; see Device.features"),
+}
+
 
 cdef str decode(const char* text):
     return text.decode("utf-8", "replace")
@@ -71,11 +96,6 @@ cdef str noun_of(object thing):
     return "the " + re.sub("(?<!^)(?=[A-Z])", " ", type(thing).__name__).lower()
 
 
-cdef int pass_on() except -1:
-    """Raises the exception that is set already."""
-    return -1
-
-
 cdef int raise_status(Status status, str verb, object subject, tuple involved=()) except -1:
     """Raises what `status`, which is not a success, means for the attempt to `verb` the `subject`.
 
@@ -89,37 +109,14 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     cdef int code = status.code()
     if reason == Reason.closed:
         raise ClosedError(f"{attempt}: {what_is_closed(attempt, subject, involved)}")
-    if reason == Reason.timed_out:
-        raise TimeoutError(f"{attempt}: it was not done in time; the work goes on, and what it uses is kept")
-    if reason == Reason.abandoned:
-        raise SectionAbandonedError(
-            f"{attempt}: the thread in the stream's exclusive section ended, or lost the section, before its end; "
-            "the section is over now, and the stream works again"
-        )
-    if reason == Reason.other_task:
-        raise RuntimeError(
-            f"{attempt}: another asyncio task of this thread is in the stream's exclusive section; it awaits "
-            "there, or has ended "
-            "without leaving it. Do not await between the section's enter and exit"
-        )
-    if reason == Reason.forked:
-        raise ForkedProcessError(
-            f"{attempt}: this process was forked from one that used CUDA, which does not survive a fork; "
-            "start workers with multiprocessing's 'spawn' method"
-        )
-    if reason == Reason.wrong_device:
-        raise ValueError(f"{attempt}: the objects in this call belong to different devices")
-    if reason == Reason.not_found:
-        raise KeyError(f"{attempt}: no such symbol in the image")
-    if reason == Reason.capturing:
-        raise CUDAError(f"{attempt}: a stream that takes part is being captured; end the capture first", 0, "", "")
+    if <int>reason in OUTCOMES:
+        error, text = OUTCOMES[<int>reason]
+        raise error(f"{attempt}: {text}")
     if reason == Reason.absent:
         since = version_text(describe(status.entry()).version)
         raise NotSupportedError(
-            f"{attempt}: the driver has no {entry}; drivers of CUDA {since} and newer have it", 0, "", entry
+            f"{attempt}: the driver has no {entry}; drivers of CUDA {since} and newer have it", entry_point=entry
         )
-    if reason == Reason.not_supported:
-        raise NotSupportedError(f"{attempt}: this device or driver mode does not offer it; see Device.features")
     name = decode(error_name(code))
     if reason == Reason.poisoned:
         raise ContextPoisonedError(

@@ -33,3 +33,8 @@ cdef Limit limit_of(object timeout) except *:
     if PyThread_get_thread_ident() == main_thread:
         limit.is_interrupted = is_interrupted
     return limit
+
+
+cdef int pass_on() except -1:
+    """Raises what a signal's handler raised during a wait, which is set already."""
+    return -1
