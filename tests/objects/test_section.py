@@ -509,6 +509,35 @@ def test_a_task_whose_loop_never_turns_again(stream):
     in_another_thread(stream.record)
 
 
+def test_the_end_of_a_task_leaves_the_sections_of_others(stream, device):
+    """Sabotage: a task that ends gives up all that its thread is in."""
+    other, sections = device.create_stream(), []
+
+    async def stays(inside, done):
+        with stream.exclusive():
+            inside.set()
+            await done.wait()
+            stream.record()
+
+    async def ends():
+        sections.append(other.exclusive())
+        sections[0].__enter__()
+
+    async def run():
+        inside, done = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(stays(inside, done))
+            await inside.wait()
+            await asyncio.create_task(ends())
+            await asyncio.sleep(0)
+            done.set()
+
+    asyncio.run(run())
+    stream.record()
+    told(other)
+    other.close()
+
+
 def test_nothing_of_a_task_is_kept(stream):
     """A task that entered sections is collected as any other. Sabotage: the core keeps it, or a table does."""
     async def owner():

@@ -226,6 +226,24 @@ def test_nobody_waits_for_the_call_that_it_is_in():
     assert caught == [8, 16]
 
 
+@simulated_only
+def test_the_call_that_finds_work_done_calls_nothing(stream, code, held_clock):
+    """Memory is dropped under its work, and a later call of ftcuda finds that the work is done, amid code that holds the lock.
+    Sabotage: that call gives the memory back itself."""
+    resource = Locked()
+    buffer = resource.allocate(64)
+    with held_clock():
+        launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("store"), buffer, 1)
+        del buffer
+    with resource.lock:
+        while not stream.is_done:
+            pass
+        for _ in range(3):
+            stream.record().close()
+    wait_for_deallocations()
+    assert len(resource.threads) == 1 and threading.get_ident() not in resource.threads
+
+
 def test_one_wait_is_enough_for_nested_memory(device, stream, code):
     """Each block holds the next one's memory, and work was submitted with all. Sabotage: one wait for each of them."""
 
@@ -273,6 +291,21 @@ def test_what_was_dropped_makes_room_under_a_limit(kind):
         around.allocate(64)
     wait_for_deallocations()
     assert around.statistics.current_bytes == 0 and around.statistics.total_count == 50
+
+
+def test_a_limit_waits_for_a_slow_deallocate():
+    """Sabotage: an allocation is refused while another thread still gives memory back."""
+
+    class Slow(Locked):
+        def deallocate(self, ptr, size, *, stream):
+            time.sleep(0.1)
+            super().deallocate(ptr, size, stream=stream)
+
+    around = LimitingMemoryResource(Slow(), 64)
+    for _ in range(4):
+        around.allocate(64)
+    wait_for_deallocations()
+    assert around.statistics.total_count == 4 and around.statistics.current_bytes == 0
 
 
 @simulated_only

@@ -221,6 +221,29 @@ def test_windows_that_follow_each_other_end_one_by_one(pinned, way):
     assert alive == []
 
 
+@pytest.mark.parametrize("then", ["dropped", "closed"])
+def test_what_is_collected_waits_for_no_open_window(pinned, then):
+    """A window that is used on was no garbage, and keeps nothing that the collection ended. Sabotage: the owner lives until the
+    window is closed."""
+    memory, array = pinned(np.zeros(64, np.uint8))
+    ended = []
+
+    class Owner:
+        def __del__(self):
+            ended.append(1)
+
+    old = Buffer.from_handle(array.ctypes.data, 64, owner=Owner())
+    newer = Buffer.from_handle(array.ctypes.data, 64)
+    cycle = [old]
+    cycle.append(cycle)
+    del old, cycle
+    gc.collect()
+    wait_for_deallocations()
+    assert ended == [1] and not newer.is_closed
+    if then == "closed":
+        newer.close()
+
+
 def test_memory_of_a_closed_buffer_is_not_wrapped(device, stream):
     """Sabotage: a window in memory that is freed already."""
     block = device.allocate(64, stream=stream)
