@@ -227,13 +227,16 @@ def test_nobody_waits_for_the_call_that_it_is_in():
 
 
 @simulated_only
-def test_the_call_that_finds_work_done_calls_nothing(stream, code, held_clock):
-    """Memory is dropped under its work, and a later call of ftcuda finds that the work is done, amid code that holds the lock.
+@pytest.mark.parametrize("way", ["dropped", "closed"])
+def test_the_call_that_finds_work_done_calls_nothing(stream, code, held_clock, way):
+    """Memory ends under its work, and a later call of ftcuda finds that the work is done, amid code that holds the lock.
     Sabotage: that call gives the memory back itself."""
     resource = Locked()
     buffer = resource.allocate(64)
     with held_clock():
         launch(stream, LaunchConfig(grid=1, block=1), code.get_kernel("store"), buffer, 1)
+        if way == "closed":
+            buffer.close()
         del buffer
     with resource.lock:
         while not stream.is_done:
@@ -293,7 +296,8 @@ def test_what_was_dropped_makes_room_under_a_limit(kind):
     assert around.statistics.current_bytes == 0 and around.statistics.total_count == 50
 
 
-def test_a_limit_waits_for_a_slow_deallocate():
+@pytest.mark.parametrize("drop", [lambda buffer: None, Cycle], ids=["reference", "cycle"])
+def test_a_limit_waits_for_a_slow_deallocate(drop):
     """Sabotage: an allocation is refused while another thread still gives memory back."""
 
     class Slow(Locked):
@@ -303,7 +307,8 @@ def test_a_limit_waits_for_a_slow_deallocate():
 
     around = LimitingMemoryResource(Slow(), 64)
     for _ in range(4):
-        around.allocate(64)
+        drop(around.allocate(64))
+    gc.collect()
     wait_for_deallocations()
     assert around.statistics.total_count == 4 and around.statistics.current_bytes == 0
 

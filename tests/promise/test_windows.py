@@ -223,17 +223,19 @@ def test_windows_that_follow_each_other_end_one_by_one(pinned, way):
 
 @pytest.mark.parametrize("then", ["dropped", "closed"])
 def test_what_is_collected_waits_for_no_open_window(pinned, then):
-    """A window that is used on was no garbage, and keeps nothing that the collection ended. Sabotage: the owner lives until the
-    window is closed."""
+    """A window that is used on was no garbage, and keeps nothing that the collection ended. Sabotage: the memory is given back
+    when the window is closed."""
     memory, array = pinned(np.zeros(64, np.uint8))
     ended = []
 
-    class Owner:
-        def __del__(self):
+    class Lent(MemoryResource):  # an owner's finalizer would say nothing: the collector calls it too
+        is_device_accessible, is_host_accessible, device_id = True, True, 0
+
+        def deallocate(self, ptr, size, *, stream):
             ended.append(1)
 
-    old = Buffer.from_handle(array.ctypes.data, 64, owner=Owner())
-    newer = Buffer.from_handle(array.ctypes.data, 64)
+    old = Buffer.from_handle(array.ctypes.data, 64, mr=Lent())
+    newer = Buffer.from_handle(array.ctypes.data, 64, owner=ended)
     cycle = [old]
     cycle.append(cycle)
     del old, cycle
