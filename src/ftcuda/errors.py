@@ -73,7 +73,7 @@ class ClosedError(RuntimeError):
 
 
 class SectionAbandonedError(RuntimeError):
-    """The stream's exclusive section was never ended: its thread ended inside, or the section was lost.
+    """The stream's exclusive section was never ended: its thread or task ended inside, or the section was lost.
 
     Raised once, by the next call that submits to the stream or enters a section; nothing of that call was submitted.
     The section is over then. What was submitted in it may be a part only of what was meant.

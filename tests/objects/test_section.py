@@ -469,6 +469,35 @@ def test_a_level_of_a_task_in_a_section_of_its_thread(stream, append, keeps):
             section.__exit__(None, None, None)
 
 
+def test_a_task_s_level_keeps_others_out_when_its_thread_has_ended_the_section(stream, append):
+    """The section was all the thread's, and is the task's then. Sabotage: what its first level was begun by decides for ever."""
+    outer = stream.exclusive()
+
+    async def inner(inside, done):
+        with stream.exclusive():
+            append(1)
+            inside.set()
+            await done.wait()
+            append(4)
+
+    async def run():
+        inside, done = asyncio.Event(), asyncio.Event()
+        async with asyncio.TaskGroup() as group:
+            group.create_task(inner(inside, done))
+            await inside.wait()
+            append(2)
+            outer.__exit__(None, None, None)
+            for act in (lambda: append(3), stream.exclusive().__enter__):
+                with pytest.raises(RuntimeError, match="another asyncio task"):
+                    act()
+            done.set()
+
+    outer.__enter__()
+    asyncio.run(run())
+    append(5)
+    assert append() == [1, 2, 4, 5]
+
+
 def test_a_level_that_a_task_leaves_when_its_thread_has_ended_the_section(stream):
     """Nobody is inside any more once the task has ended: the next one is told."""
     sections = [stream.exclusive()]

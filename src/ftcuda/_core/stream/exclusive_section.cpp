@@ -44,8 +44,7 @@ Status ExclusiveSection::begin(const void* holder, std::uint64_t task) {
     levels_.push_back({holder, task});
     number_.store(last_number_, std::memory_order_relaxed);
     owner_.store(&this_thread, std::memory_order_relaxed);
-    task_ = task;
-    is_of_task_.store(task != 0, std::memory_order_relaxed);
+    note_task();
     lifetime_.begin_exclusive();
     while ((lifetime_.look() & Lifetime::inner_leases) != 0) changed_.wait(mutex_);
     return {};
@@ -60,6 +59,7 @@ bool ExclusiveSection::end(const void* holder) noexcept {
             std::find_if(levels_.rbegin(), levels_.rend(), [&](const Level& level) { return level.holder == holder; });
         if (mine == levels_.rend()) return false;
         levels_.erase(std::next(mine).base());
+        note_task();
         if (!levels_.empty()) return true;
         number = number_.load(std::memory_order_relaxed);
         free();
@@ -77,6 +77,7 @@ void ExclusiveSection::drop(const void* holder) noexcept {
             std::remove_if(levels_.begin(), levels_.end(), [&](const Level& level) { return level.holder == holder; });
         if (left == levels_.end()) return;
         levels_.erase(left, levels_.end());
+        note_task();
         if (!levels_.empty()) return;
         number = number_.load(std::memory_order_relaxed);
         mark_abandoned();
@@ -106,7 +107,7 @@ Status ExclusiveSection::check_task() noexcept {
     {
         const Lock lock(mutex_);
         if (!is_mine()) return {};  // ended meanwhile
-        inside = task_;
+        inside = first_task();
     }
     if (inside == 0 || inside == running) return {};
     if (!tasks->has_ended(inside)) return Reason::other_task;
@@ -161,6 +162,7 @@ void ExclusiveSection::give_up_levels(std::uint64_t task) noexcept {
         return;
     }
     levels_.erase(std::remove_if(levels_.begin(), levels_.end(), of_task), levels_.end());
+    note_task();
 }
 
 void ExclusiveSection::mark_abandoned() noexcept {
@@ -174,7 +176,6 @@ void ExclusiveSection::free() noexcept {
     number_.store(0, std::memory_order_relaxed);
     owner_.store(nullptr, std::memory_order_relaxed);
     abandoned_ = false;
-    task_ = 0;
     lifetime_.end_exclusive();
     changed_.notify_all();
 }

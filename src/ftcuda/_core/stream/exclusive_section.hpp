@@ -63,6 +63,9 @@ private:
     void wait_for_change() noexcept REQUIRES(mutex_);
     void give_up_levels(std::uint64_t task) noexcept REQUIRES(mutex_);
     void mark_abandoned() noexcept REQUIRES(mutex_);
+    // Some levels were begun or ended: the section is of the task of the first one that is left, 0 if that is of none.
+    std::uint64_t first_task() const noexcept REQUIRES(mutex_) { return levels_.empty() ? 0 : levels_.front().task; }
+    void note_task() noexcept REQUIRES(mutex_) { is_of_task_.store(first_task() != 0, std::memory_order_relaxed); }
     void free() noexcept REQUIRES(mutex_);
 
     Stream& stream_;
@@ -75,7 +78,8 @@ private:
     std::atomic<const void*> owner_{nullptr};
     // The number of the section, 0 when there is none. Stored under the lock. Relaxed: without it a hint.
     std::atomic<std::uint64_t> number_{0};
-    // Whether task_ is set, for the section's own thread, which stores it. Relaxed: no other thread's reading matters.
+    // Whether there is a first_task(), for the section's own thread. Stored under the lock. Relaxed: without it a hint,
+    // as who ends a level in another thread is ordered with nobody.
     std::atomic<bool> is_of_task_{false};
 
     Mutex mutex_{Rank::exclusive_section};
@@ -87,7 +91,6 @@ private:
     };
     std::vector<Level> levels_ GUARDED_BY(mutex_);
     std::uint64_t last_number_ GUARDED_BY(mutex_) = 0;
-    std::uint64_t task_ GUARDED_BY(mutex_) = 0;  // which began the first level
     bool abandoned_ GUARDED_BY(mutex_) = false;
 };
 

@@ -275,7 +275,8 @@ cdef class Stream:
 
         A section that an asyncio task began is that task's: if the task awaits inside, submissions of other tasks of
         its thread raise RuntimeError, since waiting would keep the task from ending it. So do not await inside. One
-        that was begun outside of any task is all the thread's.
+        that was begun outside of any task is all the thread's, as long as it is not ended; what a task began inside
+        of it is that task's then.
 
         Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a
         generator that is collected. If the thread or the task that entered it ends before, or the context manager is
@@ -393,7 +394,7 @@ cdef class ExclusiveSection:
         if not ended:
             raise RuntimeError(
                 f"cannot end the exclusive section of {self._stream}: it was not begun, or has ended; a section "
-                "whose thread has ended is over when the next one was told so"
+                "whose thread or task has ended is over when the next one was told so"
             )
         return False
 

@@ -53,8 +53,8 @@ OUTCOMES = {
     <int>Reason.timed_out: (TimeoutError, "it was not done in time; the work goes on, and what it uses is kept"),
     <int>Reason.abandoned: (
         SectionAbandonedError,
-        "the thread in the stream's exclusive section ended, or lost the section, before its end; the section is over "
-        "now, and the stream works again",
+        "the thread or task in the stream's exclusive section ended, or lost the section, before its end; the section "
+        "is over now, and the stream works again",
     ),
     <int>Reason.other_task: (
         RuntimeError,
