@@ -358,18 +358,13 @@ def test_fault(name, device, run_python):
     printed = run_python(f"""
 import ftcuda
 from tests.conftest import compile_code, IS_SIMULATED
+from tests.contract.fault import report
 device = ftcuda.Device(0)
 stream = device.create_stream()
 code = compile_code({source!r}, arch="sm_90" if IS_SIMULATED else "sm_" + device.arch, std="c++17")
 out = device.allocate(64, stream=stream)
 ftcuda.launch(stream, ftcuda.LaunchConfig(grid=1, cluster=2, block=1), code.get_kernel("k"), out)
-try:
-    stream.sync()
-except ftcuda.CUDAError as error:
-    print(error.name)
-if IS_SIMULATED:
-    from ftcuda.testing import simulation
-    print(simulation.last_fault())
+report(stream)
 """)
     assert f"CUDA_ERROR_{error}\n" in printed
     if IS_SIMULATED:

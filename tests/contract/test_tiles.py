@@ -196,6 +196,7 @@ FAULT = """
 import ftcuda
 from tests.conftest import IS_SIMULATED, compile_code
 from tests.contract import test_tiles as tiles
+from tests.contract.fault import report
 device = ftcuda.Device(0)
 stream = device.create_stream()
 source = tiles.HEAD + tiles.instantiated(tiles.LOAD, {rank}) + tiles.instantiated(tiles.STORE, {rank})
@@ -205,13 +206,7 @@ tensor, other, late = (tiles.Tensor(device, stream, tiles.elements(dtype, shape)
 more = (late.buffer,) if "{kernel}" == "load" else ()
 ftcuda.launch(stream, ftcuda.LaunchConfig(grid=1, block=32, shmem_size=other.array.nbytes + 128), code.get_kernel("{kernel}_{rank}"),
               tensor.view.as_tensor_map(tile), other.buffer, *more, other.array.nbytes, *tiles.coordinates({place}))
-try:
-    stream.sync()
-except ftcuda.CUDAError as error:
-    print(error.name)
-if IS_SIMULATED:
-    from ftcuda.testing import simulation
-    print(simulation.last_fault())
+report(stream)
 """
 
 
