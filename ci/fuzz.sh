@@ -24,6 +24,6 @@ fuzz() {
 }
 
 fuzz image src/ftcuda/_core/code/image*.cpp
-fuzz cubin src/simdriver/cubin.cpp
+fuzz cubin src/simdriver/code/cubin.cpp
 fuzz ptx src/simdriver/ptx/*.cpp
 echo "fuzz: clean"

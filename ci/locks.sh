@@ -8,7 +8,7 @@ for source in src/ftcuda/_driver/*.cpp src/ftcuda/_core/*/*.cpp; do
     clang++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -Wthread-safety -Werror=thread-safety "$source"
     clang++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror -Wthread-safety -Werror=thread-safety -DFTCUDA_DEBUG_LOCKS "$source"
 done
-for source in src/simdriver/*.cpp src/simdriver/ptx/*.cpp src/simdriver/nvrtc/*.cpp; do
+for source in src/simdriver/*.cpp src/simdriver/*/*.cpp; do
     [[ $source != *_windows.cpp ]] || continue  # ci/windows.sh
     clang++ -std=c++17 -fsyntax-only -Wall -Wextra -Werror "$source"
 done

@@ -1,10 +1,10 @@
 // The control surface.
 #include "control.hpp"
 
-#include "faults.hpp"
-#include "gate.hpp"
-#include "races.hpp"
-#include "scheduler.hpp"
+#include "calls/faults.hpp"
+#include "calls/gate.hpp"
+#include "checkers/races.hpp"
+#include "schedule/scheduler.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,10 +1,10 @@
 // Our declarations of the driver's ABI against the real cuda.h: `ci/abi.sh` compiles this with each supported header.
 // First, since some of these names are macros in cuda.h. Both lists include ftcuda's own.
-#include "../../src/simdriver/foreign_abi.hpp"
+#include "../../src/simdriver/state/foreign_abi.hpp"
 
 namespace ftcuda::abi {
 #define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) using signature_of_##symbol = CUresult parameters;
-#include "../../src/simdriver/entry_points.def"
+#include "../../src/simdriver/calls/entry_points.def"
 }  // namespace ftcuda::abi
 
 #include <cuda.h>

@@ -1,5 +1,5 @@
 // Whatever a file has in it, the simulated driver reads no byte outside of it, and PTX that is added is read again.
-#include "../../src/simdriver/cubin.hpp"
+#include "../../src/simdriver/code/cubin.hpp"
 
 #include <cstdlib>
 

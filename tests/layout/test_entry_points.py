@@ -19,7 +19,7 @@ def test_every_entry_point_is_compared_with_the_real_header():
 
 
 def test_so_is_what_only_the_simulated_driver_has():
-    text = (ROOT / "src/simdriver/entry_points.def").read_text()
+    text = (ROOT / "src/simdriver/calls/entry_points.def").read_text()
     entries = SIMULATED.findall(text)
     assert len(entries) == text.count("\nFTCUDA_SIM_ENTRY(") and entries
     signatures = SIGNATURE.findall((ROOT / "tests/driver/simulated_signatures.inc").read_text())

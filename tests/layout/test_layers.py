@@ -174,7 +174,7 @@ def test_the_lint_of_imports_sees(code):
 
 
 def test_the_simulated_driver_may_disagree_with_us():
-    allowed = {"../ftcuda/_driver/abi.hpp", "../ftcuda/_driver/entry_points.def"}
+    allowed = {"../../ftcuda/_driver/abi.hpp", "../../ftcuda/_driver/entry_points.def"}
     for path in sources(ROOT / "src" / "simdriver", ".hpp", ".cpp"):
         for kind, name in includes(path):
             assert kind == "<" or "ftcuda/" not in name or name in allowed, f"{path} includes {name}"

@@ -23,7 +23,7 @@ def test_each_cuda_version_has_an_extra():
 
 def test_the_profiles_are_those_of_the_simulated_driver_and_of_ci():
     pairs = {(profile, major) for major, profiles in MATRIX["tests"]["cuda"].items() for profile in profiles}
-    known = set(re.findall(r'"([0-9.]+|tcc|wddm)"', (ROOT / "src" / "simdriver" / "profile.cpp").read_text()))
+    known = set(re.findall(r'"([0-9.]+|tcc|wddm)"', (ROOT / "src" / "simdriver" / "state" / "profile.cpp").read_text()))
     assert {profile for profile, _ in pairs} <= known
     (looped,) = re.findall(r"for pair in (.*); do", (ROOT / ".ci" / "run").read_text())
     assert {tuple(pair.split(":")) for pair in looped.split()} | {("13.5", "13")} == pairs

@@ -2,7 +2,7 @@
 // program looks for, and passes every call on to the library that FTCUDA_NVRTC names. Only the cubins are different:
 // they carry the PTX too, for the simulated driver to run. The real NVRTC makes both whenever it is asked for a cubin,
 // so options, errors and logs, those of the assembler too, are its own.
-#include "../cubin.hpp"
+#include "../code/cubin.hpp"
 
 #include <dlfcn.h>
 

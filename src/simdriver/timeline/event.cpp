@@ -1,0 +1,129 @@
+// Exports: events and their times.
+#include "../calls/gate.hpp"
+
+namespace ftcuda::sim {
+
+FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
+    FTCUDA_SIM_ENTER(cuEventCreate);
+    const Guard lock(driver_state().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    auto event = std::make_shared<Event>();
+    event->context = context;
+    event->flags = flags;
+    *handle = reinterpret_cast<CUevent>(driver_state().events.add(event));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventDestroy_v2);
+    const Guard lock(driver_state().mutex);
+    if (driver_state().events.remove(handle)) return CUDA_SUCCESS;
+    violation("event destroyed that does not exist (twice, or foreign)");
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+namespace {
+
+CUresult record(CUevent event_handle, CUstream handle) {
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
+    event->capture = stream->capture;
+    if (stream->capture) {
+        ++stream->capture->nodes;
+        return CUDA_SUCCESS;
+    }
+    const auto reached_at = std::make_shared<double>(-1.0);
+    Work work;
+    work.run = [reached_at] {
+        const double now = now_milliseconds();
+        const Guard inner(driver_state().mutex);
+        *reached_at = now;
+        return CUDA_SUCCESS;
+    };
+    event->reached_at = reached_at;
+    event->point = submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+FTCUDA_SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
+    FTCUDA_SIM_ENTER(cuEventRecord);
+    return record(event, stream);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
+    FTCUDA_SIM_ENTER(cuEventRecordWithFlags);
+    return flags == 0 ? record(event, stream)
+                      : CUDA_ERROR_INVALID_VALUE;  // 1: as a node of a graph, which nobody launches
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventQuery);
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        event->capture->invalidated = true;
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return ask(event->point);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
+    FTCUDA_SIM_ENTER(cuEventSynchronize);
+    Guard lock(driver_state().mutex);
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        event->capture->invalidated = true;
+        return CUDA_ERROR_CAPTURED_EVENT;
+    }
+    if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
+    return wait_for(lock, *event->context, event->point);
+}
+
+namespace {
+
+// Milliseconds from one event to the other, by the host's clock at the moments when the work before them was done.
+CUresult elapsed(float* milliseconds, const Event& start, const Event& end) {
+    if (start.context != end.context) return CUDA_ERROR_INVALID_HANDLE;
+    if (((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;
+    if (!start.reached_at || !end.reached_at) return CUDA_ERROR_INVALID_HANDLE;
+    if (!start.point.reached() || !end.point.reached()) return CUDA_ERROR_NOT_READY;
+    *milliseconds = static_cast<float>(*end.reached_at - *start.reached_at);
+    return CUDA_SUCCESS;
+}
+
+}  // namespace
+
+FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    FTCUDA_SIM_ENTER(cuEventElapsedTime);
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Event> start;
+    std::shared_ptr<Event> end;
+    if (const CUresult result = find_event(start_handle, start); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = find_event(end_handle, end); result != CUDA_SUCCESS) return result;
+    return elapsed(milliseconds, *start, *end);
+}
+
+// It does not tell of work that failed: cuEventQuery does.
+FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
+    FTCUDA_SIM_ENTER(cuEventElapsedTime_v2);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Event> start = driver_state().events.find(start_handle);
+    const std::shared_ptr<Event> end = driver_state().events.find(end_handle);
+    if (!start || !end) {
+        violation("stale or foreign event handle");
+        return CUDA_ERROR_INVALID_HANDLE;
+    }
+    return elapsed(milliseconds, *start, *end);
+}
+
+}  // namespace ftcuda::sim

@@ -1,0 +1,117 @@
+// Queues of work and the threads that run them.
+#include "../checkers/races.hpp"
+#include "../schedule/scheduler.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <system_error>
+#include <thread>
+
+namespace ftcuda::sim {
+
+bool Point::reached() const noexcept { return queue == nullptr || queue->completed >= position; }
+
+double now_milliseconds() noexcept {
+    static const auto start = std::chrono::steady_clock::now();
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+namespace {
+
+bool all_reached(const std::vector<Point>& points) noexcept {
+    for (const Point& point : points) {
+        if (!point.reached()) return false;
+    }
+    return true;
+}
+
+void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<scheduler::Thread>& me) {
+    DriverState& state = driver_state();
+    Guard lock(state.mutex);
+    scheduler::adopt(lock, me);
+    for (;;) {
+        scheduler::wait_until(lock, queue->arrived, "idle", [&] { return !queue->waiting.empty() || queue->closed; });
+        if (queue->waiting.empty()) break;
+        scheduler::wait_until(lock, state.progress, "before work",
+                              [&] { return !state.held && all_reached(queue->waiting.front().after); });
+        Work work = std::move(queue->waiting.front());
+        queue->waiting.pop_front();
+        if (queue->context->failure == CUDA_SUCCESS && work.run) {
+            lock.unlock();
+            races::begin();
+            const CUresult result = work.run();
+            lock.lock();
+            races::end(*queue, work);
+            if (Allocation* const freed = work.frees != 0 ? find_allocation(work.frees, 1) : nullptr) release(*freed);
+            if (result != CUDA_SUCCESS && queue->context->failure == CUDA_SUCCESS) queue->context->failure = result;
+        }
+        end_touches(work.touches);
+        ++queue->completed;
+        state.progress.notify_all();
+    }
+    scheduler::remove(lock, me);
+}
+
+// Starts the thread that runs a stream's work. Without one no work of its context could end any
+// more: the context fails.
+void start_worker(const Stream& stream) {
+    const std::shared_ptr<scheduler::Thread> worker = scheduler::add_worker();
+    try {
+        std::thread(work_through, stream.queue, worker).detach();
+        stream.queue->has_worker = true;
+    } catch (const std::system_error& error) {
+        scheduler::withdraw(worker);
+        Context& context = *stream.context;
+        if (context.failure == CUDA_SUCCESS) context.failure = CUDA_ERROR_LAUNCH_FAILED;
+        driver_state().last_fault = std::string("no thread for the work of a stream: ") + error.what();
+        driver_state().progress.notify_all();
+    }
+}
+
+}  // namespace
+
+Point submit(Stream& stream, Work work) {
+    if (stream.capture) {
+        ++stream.capture->nodes;
+        end_touches(work.touches);
+        return {};
+    }
+    Context& context = *stream.context;
+    Queue& queue = *stream.queue;
+    const bool is_legacy = &stream == context.legacy.get();
+    if (is_legacy) {
+        for (const std::weak_ptr<Stream>& weak : context.streams) {
+            const std::shared_ptr<Stream> other = weak.lock();
+            if (other && (other->flags & CU_STREAM_NON_BLOCKING) == 0 && !other->capture) {
+                work.after.push_back(other->latest());
+            }
+        }
+    } else if (context.legacy && (stream.flags & CU_STREAM_NON_BLOCKING) == 0) {
+        work.after.push_back(context.legacy->latest());
+    }
+    work.clock = races::clock_of(queue, work.after);
+    queue.waiting.push_back(std::move(work));
+    ++queue.submitted;
+    if (!queue.has_worker) start_worker(stream);
+    queue.arrived.notify_one();
+    return stream.latest();
+}
+
+void retire_queue(const Stream& stream) {
+    std::vector<Point>& lingering = stream.context->lingering;
+    lingering.erase(
+        std::remove_if(lingering.begin(), lingering.end(), [](const Point& point) { return point.reached(); }),
+        lingering.end());
+    lingering.push_back(stream.latest());
+    stream.queue->closed = true;
+    stream.queue->arrived.notify_one();
+}
+
+CUresult wait_for(Guard& lock, const Context& context, const Point& point) {
+    scheduler::wait_until(lock, driver_state().progress, "waiting for work",
+                          [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
+    if (context.failure == CUDA_SUCCESS) races::host_saw(point);
+    return context.failure;
+}
+
+}  // namespace ftcuda::sim
