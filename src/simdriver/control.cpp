@@ -103,7 +103,10 @@ std::size_t last_fault_text(char* text, std::size_t capacity) {
     return copy_text(driver_state().last_fault, text, capacity);
 }
 
-std::uint64_t add_fault_of(const FtcudaSimFault* fault) { return add_fault(*fault); }
+std::uint64_t add_fault_of(const FtcudaSimFault* fault) {
+    return add_fault({fault->entry, fault->nth, fault->thread, static_cast<FaultAction>(fault->action),
+                      static_cast<CUresult>(fault->value)});
+}
 
 void watch_races(int on) { races::watch(on != 0); }
 

@@ -75,10 +75,10 @@ struct FtcudaSimControl {
     std::size_t (*last_fault_text)(
         char* text, std::size_t capacity);  // the latest kernel fault, empty if none; returns the full length
 
-    void (*watch_races)(int on);  // missing order between streams becomes a violation (races.hpp)
+    void (*watch_races)(int on);  // missing order between streams becomes a violation (checkers/races.hpp)
 
-    // The seeded scheduler (scheduler.hpp). Begin waits until nothing runs; 0 if a session is under way. The threads of
-    // the test then enter, each with its index, and leave; the thread that began waits for the end.
+    // The seeded scheduler (schedule/scheduler.hpp). Begin waits until nothing runs; 0 if a session is under way. The
+    // threads of the test then enter, each with its index, and leave; the thread that began waits for the end.
     int (*schedule_begin)(int kind, unsigned depth, std::uint64_t seed, unsigned threads);  // kind 0: random, 1: PCT
     int (*schedule_wait)(
         std::uint64_t milliseconds);  // FtcudaSimEnding; unless finished, everybody stands still until schedule_abandon
@@ -95,7 +95,7 @@ struct FtcudaSimControl {
     void (*schedule_hold)(const void* key);  // this thread has what others park for, until schedule_let_go
     void (*schedule_let_go)(const void* key);
     void (*schedule_abandon)();  // lets everybody run freely after a session that ended badly
-    // How a thread lets go of its interpreter while it waits for its turn (scheduler.hpp).
+    // How a thread lets go of its interpreter while it waits for its turn (schedule/scheduler.hpp).
     void (*schedule_set_detachment)(void* (*detach)(), void (*attach)(void*));
 };
 

@@ -7,6 +7,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "ftcuda"
+SIMDRIVER = ROOT / "src" / "simdriver"
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^">]+)[">]', re.MULTILINE)
 CIMPORT = re.compile(r"^\s*(?:from\s+(\S+)\s+cimport|cimport\s+(\S+))", re.MULTILINE)
 IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MULTILINE)
@@ -15,6 +16,7 @@ IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MUL
 # The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
 CORE = ("sync", "device", "stream", "memory", "code", "launch")
 DECLARATIONS = ("driver", *CORE)
+SIMULATOR = ("ptx", "state", "schedule", "calls", "checkers", "timeline", "memory", "device", "code", "graph", "nvrtc")
 OBJECTS = ("support", "stream", "arrays", "memory", "launch", "code", "device")
 
 
@@ -73,10 +75,17 @@ def uses_in_objects(path):
     return [each for each in files if each != path]
 
 
+def uses_in_simulator(path):
+    """What a file needs, to be compiled and to be linked: what a header declares stands in the source beside it."""
+    headers = [(path.parent / name).resolve() for kind, name in includes(path) if kind == '"' and "ftcuda/" not in name]
+    return headers + [each.with_suffix(".cpp") for each in headers if each.with_suffix(".cpp").exists()]
+
+
 LAYERS = {
     "_core": (PACKAGE / "_core", CORE, (".hpp", ".cpp"), uses_in_core),
     "declarations": (PACKAGE / "_objects" / "core", DECLARATIONS, (".pxd",), uses_in_declarations),
     "_objects": (PACKAGE / "_objects", OBJECTS, (".pyx", ".py"), uses_in_objects),
+    "simdriver": (SIMDRIVER, SIMULATOR, (".hpp", ".cpp"), uses_in_simulator),
 }
 
 
@@ -109,16 +118,29 @@ def test_every_wing_is_known(layer):
     folders = {path.name for path in folder.iterdir() if path.is_dir() and path.name not in ("__pycache__", "core")}
     assert folders == set(wings)
     outside = [path for path in folder.iterdir() if path.suffix in suffixes]
-    assert {path.name for path in outside} <= {"__init__.py", "__init__.pxd", "immortal.pyx", "process_bound.pyx"}  # of every kind of object
+    everywhere = {"__init__.py", "__init__.pxd", "immortal.pyx", "process_bound.pyx", "control.hpp", "control.cpp"}
+    assert {path.name for path in outside} <= everywhere  # they concern every kind of object, or steer the whole simulator
+
+
+def tangle(folder, suffixes, uses):
+    """The files that use themselves by way of others, and those that use them."""
+    left = {path: {used for used in uses(path) if used != path} for path in sources(folder, *suffixes)}
+    while done := {path for path, used in left.items() if not used & left.keys()}:
+        left = {path: used for path, used in left.items() if path not in done}
+    return sorted(map(str, left))
 
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_no_file_uses_itself_by_way_of_others(layer):
     folder, _, suffixes, uses = LAYERS[layer]
-    left = {path: {used for used in uses(path) if used != path} for path in sources(folder, *suffixes)}
-    while done := {path for path, used in left.items() if not used & left.keys()}:
-        left = {path: used for path, used in left.items() if path not in done}
-    assert sorted(map(str, left)) == []
+    assert tangle(folder, suffixes, uses) == []
+
+
+def test_the_lint_of_tangles_sees_a_source_behind_a_header(tmp_path):
+    for name, used in (("a.hpp", ""), ("a.cpp", "a b"), ("b.hpp", "a"), ("b.cpp", "b")):
+        (tmp_path / name).write_text("".join(f'#include "{each}.hpp"\n' for each in used.split()))
+    assert tangle(tmp_path, (".hpp", ".cpp"), uses_in_core) == []
+    assert tangle(tmp_path, (".hpp", ".cpp"), uses_in_simulator) == [str(tmp_path / name) for name in ("a.cpp", "b.cpp", "b.hpp")]
 
 
 @pytest.mark.parametrize(
@@ -175,13 +197,13 @@ def test_the_lint_of_imports_sees(code):
 
 def test_the_simulated_driver_may_disagree_with_us():
     allowed = {"../../ftcuda/_driver/abi.hpp", "../../ftcuda/_driver/entry_points.def"}
-    for path in sources(ROOT / "src" / "simdriver", ".hpp", ".cpp"):
+    for path in sources(SIMDRIVER, ".hpp", ".cpp"):
         for kind, name in includes(path):
             assert kind == "<" or "ftcuda/" not in name or name in allowed, f"{path} includes {name}"
 
 
 def test_the_interpreter_of_ptx_stands_alone():
-    for path in sources(ROOT / "src" / "simdriver" / "ptx", ".hpp", ".cpp"):
+    for path in sources(SIMDRIVER / "ptx", ".hpp", ".cpp"):
         for kind, name in includes(path):
             assert kind == "<" or "/" not in name, f"{path} includes {name}"
 

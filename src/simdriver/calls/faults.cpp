@@ -8,12 +8,7 @@ namespace ftcuda::sim {
 
 namespace {
 
-struct Fault {
-    std::string entry;
-    std::uint64_t nth;
-    std::uint64_t thread;
-    int action;
-    int value;
+struct Planned : Fault {
     std::uint64_t hits = 0;
     std::uint64_t waiting = 0;
 };
@@ -22,7 +17,7 @@ struct Fault {
 struct Plan {
     std::mutex mutex;
     std::condition_variable changed;
-    std::map<std::uint64_t, Fault> faults;
+    std::map<std::uint64_t, Planned> faults;
     std::uint64_t next_id = 1;
     std::atomic<std::size_t> size{0};  // so that calls without any plan take no lock
     std::array<std::atomic<std::uint64_t>, static_cast<std::size_t>(Call::count)> calls{};
@@ -43,7 +38,7 @@ void wait_for_release(Plan& p, Guard& lock, std::uint64_t id) {
 }
 
 // Whether this call of the calling thread is the one that the fault is planned for.
-bool is_due(Fault& fault, Call call) {
+bool is_due(Planned& fault, Call call) {
     if (fault.entry != describe(call).symbol || (fault.thread != 0 && fault.thread != this_thread())) return false;
     if (fault.nth == 0 || --fault.nth != 0) return false;
     ++fault.hits;
@@ -65,16 +60,16 @@ bool apply_faults(Call call, CUresult& result) {
     if (p.size.load(std::memory_order_acquire) == 0) return false;
     Guard lock(p.mutex);
     for (auto& [id, fault] : p.faults) {  // beside whatever else is planned for the same call
-        if (fault.action == FTCUDA_SIM_HOLD_AFTER && is_due(fault, call)) held_after = id;
+        if (fault.action == FaultAction::hold_after && is_due(fault, call)) held_after = id;
     }
     for (auto& [id, fault] : p.faults) {
-        if (fault.action == FTCUDA_SIM_HOLD_AFTER || !is_due(fault, call)) continue;
+        if (fault.action == FaultAction::hold_after || !is_due(fault, call)) continue;
         result = fault.value;
-        if (fault.action == FTCUDA_SIM_HOLD) {
+        if (fault.action == FaultAction::hold) {
             wait_for_release(p, lock, std::uint64_t{id});
             return false;
         }
-        const bool poisons = fault.action == FTCUDA_SIM_POISON;
+        const bool poisons = fault.action == FaultAction::poison;
         lock.unlock();
         if (poisons) poison_current(result);
         return true;
@@ -104,11 +99,11 @@ const char* name_of(std::uint64_t index) {
     return index < static_cast<std::uint64_t>(Call::count) ? describe(static_cast<Call>(index)).symbol : nullptr;
 }
 
-std::uint64_t add_fault(const FtcudaSimFault& fault) {
+std::uint64_t add_fault(Fault fault) {
     Plan& p = plan();
     const Guard lock(p.mutex);
     const std::uint64_t id = p.next_id++;
-    p.faults.emplace(id, Fault{fault.entry, fault.nth, fault.thread, fault.action, fault.value});
+    p.faults.emplace(id, Planned{std::move(fault)});
     p.size.store(p.faults.size(), std::memory_order_release);
     return id;
 }

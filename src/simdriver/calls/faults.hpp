@@ -1,9 +1,20 @@
 // The fault plan: which calls fail, wait, or end their context.
 #pragma once
 
-#include "gate.hpp"
+#include "calls.hpp"
 
 namespace ftcuda::sim {
+
+// In the order of control.hpp.
+enum class FaultAction : int { fail, hold, poison, hold_after };
+
+struct Fault {
+    std::string entry;         // exported symbol
+    std::uint64_t nth = 0;     // 1 = the next matching call
+    std::uint64_t thread = 0;  // 0 = any
+    FaultAction action = FaultAction::fail;
+    CUresult value = CUDA_SUCCESS;
+};
 
 // Counts the call. True if a fault applies; `result` is then what the call answers.
 bool apply_faults(Call call, CUresult& result);
@@ -12,7 +23,7 @@ void leave_call() noexcept;
 
 std::uint64_t calls_of(const char* symbol);  // of all entries when null
 const char* name_of(std::uint64_t index);    // null past the last entry
-std::uint64_t add_fault(const FtcudaSimFault& fault);
+std::uint64_t add_fault(Fault fault);
 void release_fault(std::uint64_t id);
 std::uint64_t fault_hits(std::uint64_t id);
 std::uint64_t fault_waiting(std::uint64_t id);

@@ -1,26 +1,13 @@
 // The gate every exported function passes: it counts the call, applies the fault plan and refuses what cannot work.
 #pragma once
 
-#include "../state/driver_state.hpp"
+#include "calls.hpp"
 
 namespace ftcuda::sim {
 
-// One enumerator per line of entry_points.def.
-enum class Call : unsigned {
-#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) symbol,
-#include "entry_points.def"
-    count,
-};
-
-struct CallDescription {
-    const char* symbol;
-    const char* name;
-    int version;
-    void* address;
-    bool takes_stream;  // as a parameter
-};
-
-const CallDescription& describe(Call call) noexcept;
+// Every call is refused in the child of a fork from then on.
+void refuse_after_fork() noexcept;
+bool is_forked() noexcept;
 
 // Success, or what the exported function is to answer at once.
 CUresult enter(Call call);
@@ -32,12 +19,6 @@ struct Passage {
     Passage& operator=(const Passage&) = delete;
     ~Passage();
 };
-
-// The declarations behind the exports: a line of the list without its definition does not link.
-extern "C" {
-#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) CUresult symbol parameters;
-#include "entry_points.def"
-}
 
 }  // namespace ftcuda::sim
 

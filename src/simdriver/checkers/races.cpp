@@ -1,6 +1,8 @@
 #include "races.hpp"
 
+#include "../state/allocations.hpp"
 #include "../state/per_thread.hpp"
+#include "violations.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,10 @@
 #include "cluster.hpp"
 
 #include "../calls/gate.hpp"
-#include "module.hpp"
 #include "../state/profile.hpp"
+#include "library.hpp"
+#include "module.hpp"
+#include "occupancy.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-// Images of code: from bytes or a file to a program.
+#include "image.hpp"
+
+#include "../state/profile.hpp"
 #include "cubin.hpp"
 #include "fatbin.hpp"
-#include "module.hpp"
-#include "../state/profile.hpp"
 
 #include <algorithm>
 #include <cstring>

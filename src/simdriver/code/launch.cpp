@@ -1,10 +1,15 @@
 // Exports: launches.
-#include "cluster.hpp"
 #include "../calls/gate.hpp"
-#include "module.hpp"
-#include "../state/profile.hpp"
 #include "../checkers/races.hpp"
+#include "../memory/memory.hpp"
+#include "../schedule/clock.hpp"
 #include "../schedule/scheduler.hpp"
+#include "../state/allocations.hpp"
+#include "../state/profile.hpp"
+#include "../timeline/stream.hpp"
+#include "../timeline/timeline.hpp"
+#include "cluster.hpp"
+#include "library.hpp"
 
 #include <cstdio>
 #include <cstring>

@@ -1,7 +1,16 @@
 // Exports: libraries, which are modules for whichever context asks, and their kernels.
+#include "library.hpp"
+
 #include "../calls/gate.hpp"
-#include "module.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../checkers/stale_handles.hpp"
+#include "../memory/memory.hpp"
+#include "../state/allocations.hpp"
 #include "../state/profile.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "attributes.hpp"
+#include "image.hpp"
+#include "module.hpp"
 
 #include <algorithm>
 
@@ -10,17 +19,13 @@ namespace ftcuda::sim {
 namespace {
 
 CUresult find_library(CUlibrary handle, std::shared_ptr<Library>& library) {
-    library = driver_state().libraries.find(handle);
-    if (library) return CUDA_SUCCESS;
-    violation("stale or foreign library handle");
-    return CUDA_ERROR_INVALID_HANDLE;
+    library = stale_handles::find(driver_state().libraries, handle, "library");
+    return library ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 CUresult find_kernel(CUkernel handle, std::shared_ptr<Kernel>& kernel) {
-    kernel = driver_state().kernels.find(handle);
-    if (kernel) return CUDA_SUCCESS;
-    violation("stale or foreign kernel handle");
-    return CUDA_ERROR_INVALID_HANDLE;
+    kernel = stale_handles::find(driver_state().kernels, handle, "kernel");
+    return kernel ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 const ptx::Entry& entry_of(const Kernel& kernel) {
@@ -104,11 +109,8 @@ CUkernel kernel_of(CUlibrary handle, Library& library, std::size_t entry) {
 CUresult find_function(CUfunction handle, std::shared_ptr<Function>& function, Context* context) {
     function = driver_state().functions.find(handle);
     if (function) return function->module->context->failure;
-    const std::shared_ptr<Kernel> kernel = driver_state().kernels.find(handle);
-    if (!kernel) {
-        violation("stale or foreign function handle");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    const std::shared_ptr<Kernel> kernel = stale_handles::find(driver_state().kernels, handle, "function");
+    if (!kernel) return CUDA_ERROR_INVALID_HANDLE;
     if (context == nullptr) {
         if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     }
@@ -140,11 +142,9 @@ FTCUDA_SIM_EXPORT CUresult cuLibraryUnload(CUlibrary handle) {
     FTCUDA_SIM_ENTER(cuLibraryUnload);
     const Guard lock(driver_state().mutex);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
-    const std::shared_ptr<Library> library = driver_state().libraries.remove(handle);
-    if (!library) {
-        violation("library unloaded that does not exist (twice, or foreign)");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    const std::shared_ptr<Library> library =
+        double_destruction::remove(driver_state().libraries, handle, "library unloaded");
+    if (!library) return CUDA_ERROR_INVALID_HANDLE;
     for (const CUkernel kernel : library->kernels) {
         if (kernel != nullptr) driver_state().kernels.remove(kernel);
     }
@@ -254,7 +254,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetName(const char** name, CUkernel handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuKernelGetAttribute(int* value, int attribute, CUkernel handle, CUdevice device) {
     FTCUDA_SIM_ENTER(cuKernelGetAttribute);
-    if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;
@@ -263,7 +263,7 @@ FTCUDA_SIM_EXPORT CUresult cuKernelGetAttribute(int* value, int attribute, CUker
 
 FTCUDA_SIM_EXPORT CUresult cuKernelSetAttribute(int attribute, int value, CUkernel handle, CUdevice device) {
     FTCUDA_SIM_ENTER(cuKernelSetAttribute);
-    if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Kernel> kernel;
     if (const CUresult result = find_kernel(handle, kernel); result != CUDA_SUCCESS) return result;

@@ -1,8 +1,13 @@
-// Exports: modules, functions and their attributes.
+// Exports: modules, their functions and variables.
 #include "module.hpp"
 
 #include "../calls/gate.hpp"
-#include "../state/profile.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../checkers/stale_handles.hpp"
+#include "../memory/memory.hpp"
+#include "../state/allocations.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "image.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -12,10 +17,8 @@ namespace ftcuda::sim {
 namespace {
 
 CUresult find_module(CUmodule handle, std::shared_ptr<Module>& module) {
-    module = driver_state().modules.find(handle);
-    if (module) return CUDA_SUCCESS;
-    violation("stale or foreign module handle");
-    return CUDA_ERROR_INVALID_HANDLE;
+    module = stale_handles::find(driver_state().modules, handle, "module");
+    return module ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
 // Writes the addresses of variables where the first values of others want them.
@@ -38,13 +41,6 @@ void free_variables(const Module& module) {
         if (module.library != nullptr && module.program->variables()[index].managed) continue;  // the library's
         if (Allocation* const allocation = find_allocation(module.addresses[index], 1)) release(*allocation);
     }
-}
-
-// Where parameters begin in the constant bank: measured on cubins of CUDA 11.8 to 13.5. Alignment applies to bank
-// addresses, so an offset in the parameter block depends on it.
-std::size_t bank_base() noexcept {
-    if (compute_capability() >= 100) return 0x380;
-    return compute_capability() >= 90 ? 0x210 : 0x160;
 }
 
 CUresult load_module(CUmodule* handle, const void* image, const JitOptions& options) {
@@ -164,7 +160,7 @@ FTCUDA_SIM_EXPORT CUresult cuModuleUnload(CUmodule handle) {
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     const std::shared_ptr<Module> module = driver_state().modules.find(handle);
     if (!module) {
-        violation("module unloaded that does not exist (twice, or foreign)");
+        double_destruction::report("module unloaded that does not exist");
         return CUDA_ERROR_INVALID_HANDLE;
     }
     if (module->library != nullptr) return CUDA_ERROR_NOT_PERMITTED;
@@ -184,145 +180,6 @@ FTCUDA_SIM_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* pointer, std::size_
     const Guard lock(driver_state().mutex);
     const std::shared_ptr<Module> module = driver_state().modules.find(handle);
     return module ? variable_named(*module, name, pointer, bytes) : CUDA_ERROR_INVALID_HANDLE;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncGetModule(CUmodule* module, CUfunction handle) {
-    FTCUDA_SIM_ENTER(cuFuncGetModule);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    *module = function->module_handle;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncGetName(const char** name, CUfunction handle) {
-    FTCUDA_SIM_ENTER(cuFuncGetName);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    *name = entry_of(*function).name.c_str();
-    return CUDA_SUCCESS;
-}
-
-namespace {
-
-// The attributes that nobody sets. False for one that the driver does not know.
-bool fixed_attribute(const ptx::Entry& entry, int attribute, int& value) {
-    switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: value = static_cast<int>(entry.max_threads); return true;
-    case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: value = static_cast<int>(entry.static_shared_bytes); return true;
-    case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: value = 0; return true;
-    case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: value = static_cast<int>(entry.local_bytes); return true;
-    case CU_FUNC_ATTRIBUTE_NUM_REGS: value = static_cast<int>(entry.registers); return true;
-    case CU_FUNC_ATTRIBUTE_PTX_VERSION:
-    case CU_FUNC_ATTRIBUTE_BINARY_VERSION: value = compute_capability(); return true;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: value = 0; return true;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: value = entry.explicit_cluster; return true;
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE: value = 0; return true;
-    default: return false;
-    }
-}
-
-bool is_of_clusters(int attribute) {
-    return attribute >= CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET &&
-           attribute <= CU_FUNC_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE;
-}
-
-}  // namespace
-
-CUresult get_attribute(const ptx::Entry& entry, const Attributes& attributes, int attribute, int& value) {
-    if (is_of_clusters(attribute) && profile()->driver_version < 11080) return CUDA_ERROR_INVALID_VALUE;
-    switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH: {
-        const auto& required = entry.required_cluster[0] != 0 ? entry.required_cluster : *attributes.cluster;
-        value =
-            static_cast<int>(required[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)]);
-        return CUDA_SUCCESS;
-    }
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        value = *attributes.non_portable_cluster;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: value = *attributes.max_dynamic_shared; return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: value = *attributes.carveout; return CUDA_SUCCESS;
-    default: return fixed_attribute(entry, attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-CUresult set_attribute(const ptx::Entry& entry, Attributes& attributes, int attribute, int value) {
-    if (is_of_clusters(attribute) && profile()->driver_version < 11080) return CUDA_ERROR_INVALID_VALUE;
-    int opt_in = 0;
-    device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, opt_in);
-    switch (attribute) {
-    case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES:
-        if (value < 0 || value + static_cast<int>(entry.static_shared_bytes) > opt_in) return CUDA_ERROR_INVALID_VALUE;
-        attributes.max_dynamic_shared = value;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
-        if (value < -1 || value > 100) return CUDA_ERROR_INVALID_VALUE;
-        attributes.carveout = value;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
-        attributes.non_portable_cluster = value != 0;
-        return CUDA_SUCCESS;
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
-    case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        if (entry.required_cluster[0] != 0) return CUDA_ERROR_NOT_PERMITTED;  // cuda.h: it was set at compile time
-        if (value < 0) return CUDA_ERROR_INVALID_VALUE;
-        if (!attributes.cluster) attributes.cluster.emplace();
-        (*attributes.cluster)[static_cast<std::size_t>(attribute - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH)] =
-            static_cast<unsigned>(value);
-        return CUDA_SUCCESS;
-    default: return CUDA_ERROR_INVALID_VALUE;
-    }
-}
-
-CUresult parameter_info(const ptx::Entry& entry, std::size_t index, std::size_t* offset, std::size_t* bytes) {
-    const std::vector<ptx::Parameter>& parameters = entry.parameters;
-    if (index >= parameters.size()) return CUDA_ERROR_INVALID_VALUE;
-    std::size_t at = bank_base();
-    for (std::size_t before = 0; before <= index; ++before) {
-        const std::size_t alignment = parameters[before].alignment;
-        at = (at + alignment - 1) / alignment * alignment;
-        if (before != index) at += parameters[before].size;
-    }
-    if (offset != nullptr) *offset = at - bank_base();
-    if (bytes != nullptr) *bytes = parameters[index].size;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncGetAttribute(int* value, int attribute, CUfunction handle) {
-    FTCUDA_SIM_ENTER(cuFuncGetAttribute);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    return get_attribute(entry_of(*function), function->effective(), attribute, *value);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncSetAttribute(CUfunction handle, int attribute, int value) {
-    FTCUDA_SIM_ENTER(cuFuncSetAttribute);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    return set_attribute(entry_of(*function), function->own, attribute, value);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncGetParamInfo(CUfunction handle, std::size_t index, std::size_t* offset,
-                                              std::size_t* bytes) {
-    FTCUDA_SIM_ENTER(cuFuncGetParamInfo);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function); result != CUDA_SUCCESS) return result;
-    return parameter_info(entry_of(*function), index, offset, bytes);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuFuncLoad(CUfunction handle) {
-    FTCUDA_SIM_ENTER(cuFuncLoad);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Function> function;
-    return find_function(handle, function);
 }
 
 }  // namespace ftcuda::sim

@@ -1,7 +1,10 @@
 // Exports: occupancy.
+#include "occupancy.hpp"
+
 #include "../calls/gate.hpp"
-#include "module.hpp"
 #include "../state/profile.hpp"
+#include "library.hpp"
+#include "module.hpp"
 
 #include <algorithm>
 

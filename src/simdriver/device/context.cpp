@@ -1,18 +1,16 @@
-// Exports that other programs call: the private tables, questions about devices, the stack of current contexts.
+// Exports: primary contexts, and the stack of current ones.
 #include "../calls/gate.hpp"
-#include "../state/profile.hpp"
-
+#include "../checkers/double_destruction.hpp"
 #include "../state/per_thread.hpp"
+#include "../state/profile.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "../timeline/timeline.hpp"
 
 #include <cstdio>
-#include <cstring>
-#include <mutex>
 
 namespace ftcuda::sim {
 
 namespace {
-
-bool valid_device(CUdevice device) noexcept { return device >= 0 && device < device_count(); }
 
 // The contexts that the calling thread has below its current one, the lowest first.
 std::vector<CUcontext>& below() {
@@ -20,79 +18,88 @@ std::vector<CUcontext>& below() {
     return *mine;
 }
 
-}  // namespace
-
+// Takes the top off the calling thread's stack of contexts; what is below becomes current.
 void pop_context() {
     std::vector<CUcontext>& stack = below();
     current_context = stack.empty() ? nullptr : stack.back();
     if (!stack.empty()) stack.pop_back();
 }
 
-namespace {
-
-// The table of functions that only the CUDA runtime asks for, and without which it does nothing: it got this far
-// through cuInit and cuGetProcAddress, and gives up with cudaErrorSymbolNotFound, which does not say what is missing.
-constexpr unsigned char runtime_table[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
-                                             0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
-
-void name_the_runtime() {
-    static std::once_flag said;
-    std::call_once(said, [] {
-        std::fputs(
-            "ftcuda's simulated driver: the CUDA runtime (libcudart) needs a private table of NVIDIA's driver, "
-            "which is not simulated, so each of its calls fails with cudaErrorSymbolNotFound; "
-            "call the driver's own functions instead\n",
-            stderr);
-    });
-}
-
 }  // namespace
 
-// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without;
-// the CUDA runtime cannot.
-FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
-    if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    *table = nullptr;
-    if (std::memcmp(id, runtime_table, sizeof runtime_table) == 0) name_the_runtime();
-    return CUDA_ERROR_NOT_FOUND;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceComputeCapability);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *major = compute_capability() / 10;
-    *minor = compute_capability() % 10;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceCanAccessPeer(int* can, CUdevice device, CUdevice peer) {
-    FTCUDA_SIM_ENTER(cuDeviceCanAccessPeer);
-    if (!valid_device(device) || !valid_device(peer)) return CUDA_ERROR_INVALID_DEVICE;
-    *can = 0;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetMemPool(CUmemoryPool* pool, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetMemPool);
-    if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
+FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
+    FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRetain);
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
-    *pool = driver_state().current_pools[static_cast<std::size_t>(device)]->handle;
+    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
+    ++primary.retained;
+    *context = primary.handle;
     return CUDA_SUCCESS;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool handle) {
-    FTCUDA_SIM_ENTER(cuDeviceSetMemPool);
-    if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
+FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
+    FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
     if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
-    const std::shared_ptr<Pool> pool = driver_state().pools.find(handle);
-    if (!pool) {
-        violation("stale or foreign memory pool handle");
-        return CUDA_ERROR_INVALID_VALUE;
+    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
+    if (primary.retained == 0) {
+        double_destruction::report_release("primary context");
+        return CUDA_ERROR_INVALID_CONTEXT;
     }
-    if (pool->location != CU_MEM_LOCATION_TYPE_DEVICE || pool->device != device) return CUDA_ERROR_INVALID_DEVICE;
-    driver_state().current_pools[static_cast<std::size_t>(device)] = pool;
+    --primary.retained;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
+    FTCUDA_SIM_ENTER(cuCtxGetCurrent);
+    *context = current_context;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
+    FTCUDA_SIM_ENTER(cuCtxSetCurrent);
+    const Guard lock(driver_state().mutex);
+    if (context == nullptr) {
+        pop_context();
+        return CUDA_SUCCESS;
+    }
+    if (!driver_state().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
+    current_context = context;  // in place of the one on top
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
+    FTCUDA_SIM_ENTER(cuCtxGetDevice);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Context> context = driver_state().context_handles.find(current_context);
+    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
+    *device = context->device;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxSynchronize() {
+    FTCUDA_SIM_ENTER(cuCtxSynchronize);
+    Guard lock(driver_state().mutex);
+    Context* context = nullptr;
+    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;
+    std::vector<Point> points = context->lingering;
+    if (context->legacy) points.push_back(context->legacy->latest());
+    for (const auto& [thread, stream] : context->per_thread) points.push_back(stream->latest());
+    for (const std::weak_ptr<Stream>& weak : context->streams) {
+        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back(stream->latest());
+    }
+    for (const Point& point : points) {
+        if (const CUresult result = wait_for(lock, *context, point); result != CUDA_SUCCESS) return result;
+    }
+    std::fflush(stdout);
+    return context->failure;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    FTCUDA_SIM_ENTER(cuCtxGetStreamPriorityRange);
+    if (least != nullptr) *least = 0;
+    if (greatest != nullptr) *greatest = -5;
     return CUDA_SUCCESS;
 }
 

@@ -1,34 +1,15 @@
-// Exports: the driver itself, devices and contexts.
+// Exports: the driver itself.
 #include "../calls/faults.hpp"
 #include "../calls/gate.hpp"
 #include "../state/profile.hpp"
-#include "../schedule/scheduler.hpp"
 
-#include <algorithm>
 #include <cstdio>
 #include <cstring>
-#include <type_traits>
-
-#ifndef _WIN32
-#include <pthread.h>
-#endif
+#include <mutex>
 
 namespace ftcuda::sim {
 
 namespace {
-
-template <class... Parameters>
-constexpr bool takes_stream(CUresult (*)(Parameters...)) noexcept {
-    return (std::is_same_v<Parameters, CUstream> || ...);
-}
-
-const CallDescription calls[] = {
-#define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) \
-    {#symbol, name, version, reinterpret_cast<void*>(&symbol), takes_stream(&symbol)},
-#include "../calls/entry_points.def"
-};
-
-std::atomic<bool> forked{false};
 
 struct Error {
     CUresult code;
@@ -100,8 +81,6 @@ const Error* find_error(CUresult code) noexcept {
     return nullptr;
 }
 
-bool valid_device(CUdevice device) noexcept { return device >= 0 && device < device_count(); }
-
 // Whether the driver has a second form of a call, in which no stream means the calling thread's own.
 // There is none here.
 bool has_per_thread_form(const CallDescription& call) noexcept {
@@ -115,7 +94,8 @@ int look_up(const char* name, int version, std::uint64_t flags, void** function)
     *function = nullptr;
     const CallDescription* best = nullptr;
     bool known = false;
-    for (const CallDescription& call : calls) {
+    for (unsigned index = 0; index < static_cast<unsigned>(Call::count); ++index) {
+        const CallDescription& call = describe(static_cast<Call>(index));
         if (std::strcmp(call.name, name) != 0 || call.version > profile()->driver_version) continue;
         known = true;
         if (call.version <= version && (best == nullptr || call.version > best->version)) best = &call;
@@ -126,34 +106,7 @@ int look_up(const char* name, int version, std::uint64_t flags, void** function)
     return 0;
 }
 
-// Calls that touch the calling thread alone, or nothing: no other thread can tell when they were made.
-bool is_private(Call call) noexcept {
-    switch (call) {
-    case Call::cuCtxGetCurrent:
-    case Call::cuCtxSetCurrent:
-    case Call::cuCtxPushCurrent_v2:
-    case Call::cuCtxPopCurrent_v2:
-    case Call::cuThreadExchangeStreamCaptureMode:
-    case Call::cuGetErrorName:
-    case Call::cuGetErrorString: return true;
-    default: return false;
-    }
-}
-
 }  // namespace
-
-const CallDescription& describe(Call call) noexcept { return calls[static_cast<unsigned>(call)]; }
-
-Passage::~Passage() { leave_call(); }
-
-CUresult enter(Call call) {
-    if (!is_private(call)) scheduler::point(describe(call).symbol);
-    CUresult result = CUDA_SUCCESS;
-    if (apply_faults(call, result)) return result;
-    if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
-    if (describe(call).version > profile()->driver_version) return CUDA_ERROR_NOT_FOUND;
-    return driver_state().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
-}
 
 FTCUDA_SIM_EXPORT CUresult cuGetProcAddress_v2(const char* name, void** function, int version, std::uint64_t flags,
                                                int* found) {
@@ -172,16 +125,14 @@ FTCUDA_SIM_EXPORT CUresult cuGetProcAddress(const char* name, void** function, i
 
 FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
     if (profile() == nullptr || flags != 0) return CUDA_ERROR_INVALID_VALUE;
-    if (forked.load(std::memory_order_relaxed)) return CUDA_ERROR_NOT_INITIALIZED;
+    if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
     CUresult result = CUDA_SUCCESS;
     if (apply_faults(Call::cuInit, result)) return result;
     DriverState& state = driver_state();
     const Guard lock(state.mutex);
     if (state.initialised.load(std::memory_order_relaxed)) return CUDA_SUCCESS;
     if (device_count() <= 0) return CUDA_ERROR_NO_DEVICE;
-#ifndef _WIN32
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
-#endif
+    refuse_after_fork();
     for (int device = 0; device < device_count(); ++device) {
         auto context = std::make_shared<Context>();
         context->device = device;
@@ -218,132 +169,33 @@ FTCUDA_SIM_EXPORT CUresult cuGetErrorString(CUresult code, const char** text) {
     return error != nullptr ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-FTCUDA_SIM_EXPORT CUresult cuDeviceGet(CUdevice* device, int ordinal) {
-    FTCUDA_SIM_ENTER(cuDeviceGet);
-    if (!valid_device(ordinal)) return CUDA_ERROR_INVALID_DEVICE;
-    *device = ordinal;
-    return CUDA_SUCCESS;
+namespace {
+
+// The table of functions that only the CUDA runtime asks for, and without which it does nothing: it got this far
+// through cuInit and cuGetProcAddress, and gives up with cudaErrorSymbolNotFound, which does not say what is missing.
+constexpr unsigned char runtime_table[16] = {0x6b, 0xd5, 0xfb, 0x6c, 0x5b, 0xf4, 0xe7, 0x4a,
+                                             0x89, 0x87, 0xd9, 0x39, 0x12, 0xfd, 0x9d, 0xf9};
+
+void name_the_runtime() {
+    static std::once_flag said;
+    std::call_once(said, [] {
+        std::fputs(
+            "ftcuda's simulated driver: the CUDA runtime (libcudart) needs a private table of NVIDIA's driver, "
+            "which is not simulated, so each of its calls fails with cudaErrorSymbolNotFound; "
+            "call the driver's own functions instead\n",
+            stderr);
+    });
 }
 
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetCount(int* count) {
-    FTCUDA_SIM_ENTER(cuDeviceGetCount);
-    *count = device_count();
-    return CUDA_SUCCESS;
-}
+}  // namespace
 
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetName(char* name, int capacity, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetName);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    std::snprintf(name, static_cast<std::size_t>(capacity), "ftcuda simulated device");
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetAttribute(int* value, int attribute, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetAttribute);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    return device_attribute(attribute, *value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceTotalMem_v2(std::size_t* bytes, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceTotalMem_v2);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    *bytes = device_memory();
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetUuid(CUuuid* uuid, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetUuid);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    for (int index = 0; index < 16; ++index) uuid->bytes[index] = static_cast<char>(0x50 + index + device);
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetUuid_v2(CUuuid* uuid, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetUuid_v2);
-    return cuDeviceGetUuid(uuid, device);
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDeviceGetPCIBusId(char* id, int capacity, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDeviceGetPCIBusId);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    std::snprintf(id, static_cast<std::size_t>(capacity), "0000:%02X:00.0", device + 1);
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRetain);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(driver_state().mutex);
-    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
-    ++primary.retained;
-    *context = primary.handle;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device) {
-    FTCUDA_SIM_ENTER(cuDevicePrimaryCtxRelease_v2);
-    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
-    const Guard lock(driver_state().mutex);
-    Context& primary = *driver_state().contexts[static_cast<std::size_t>(device)];
-    if (primary.retained == 0) {
-        violation("primary context released more often than retained");
-        return CUDA_ERROR_INVALID_CONTEXT;
-    }
-    --primary.retained;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuCtxGetCurrent(CUcontext* context) {
-    FTCUDA_SIM_ENTER(cuCtxGetCurrent);
-    *context = current_context;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuCtxSetCurrent(CUcontext context) {
-    FTCUDA_SIM_ENTER(cuCtxSetCurrent);
-    const Guard lock(driver_state().mutex);
-    if (context == nullptr) {
-        pop_context();
-        return CUDA_SUCCESS;
-    }
-    if (!driver_state().context_handles.find(context)) return CUDA_ERROR_INVALID_CONTEXT;
-    current_context = context;  // in place of the one on top
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
-    FTCUDA_SIM_ENTER(cuCtxGetDevice);
-    const Guard lock(driver_state().mutex);
-    const std::shared_ptr<Context> context = driver_state().context_handles.find(current_context);
-    if (!context) return CUDA_ERROR_INVALID_CONTEXT;
-    *device = context->device;
-    return CUDA_SUCCESS;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuCtxSynchronize() {
-    FTCUDA_SIM_ENTER(cuCtxSynchronize);
-    Guard lock(driver_state().mutex);
-    Context* context = nullptr;
-    if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
-    if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;
-    std::vector<Point> points = context->lingering;
-    if (context->legacy) points.push_back(context->legacy->latest());
-    for (const auto& [thread, stream] : context->per_thread) points.push_back(stream->latest());
-    for (const std::weak_ptr<Stream>& weak : context->streams) {
-        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back(stream->latest());
-    }
-    for (const Point& point : points) {
-        if (const CUresult result = wait_for(lock, *context, point); result != CUDA_SUCCESS) return result;
-    }
-    std::fflush(stdout);
-    return context->failure;
-}
-
-FTCUDA_SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {
-    FTCUDA_SIM_ENTER(cuCtxGetStreamPriorityRange);
-    if (least != nullptr) *least = 0;
-    if (greatest != nullptr) *greatest = -5;
-    return CUDA_SUCCESS;
+// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without;
+// the CUDA runtime cannot.
+FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
+    if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    *table = nullptr;
+    if (std::memcmp(id, runtime_table, sizeof runtime_table) == 0) name_the_runtime();
+    return CUDA_ERROR_NOT_FOUND;
 }
 
 }  // namespace ftcuda::sim

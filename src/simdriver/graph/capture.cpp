@@ -1,42 +1,10 @@
-// Stream capture: what it records is counted, what it forbids is forbidden. There are no graphs to launch.
-//
-// Source of the rules: driver-API reference, cuThreadExchangeStreamCaptureMode, and calls tried one by one on an H200
-// (driver 580): see docs/design/simdriver.md.
+// Exports: stream capture. What it records is counted, and there are no graphs to launch.
 #include "../calls/gate.hpp"
+#include "../timeline/stream.hpp"
 
 #include <algorithm>
 
 namespace ftcuda::sim {
-
-CUresult forbid_during_capture() {
-    if (capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED) return CUDA_SUCCESS;
-    bool minded = false;
-    for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
-        const bool own = capture->thread == this_thread() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
-        const bool global =
-            capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
-        if (!own && !global) continue;
-        capture->invalidated = true;
-        minded = true;
-    }
-    return minded ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
-}
-
-CUresult forbid_on_capturing(const Stream& stream) {
-    if (!stream.capture) return CUDA_SUCCESS;
-    stream.capture->invalidated = true;
-    return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-}
-
-CUresult forbid_context_wait(const Context& context) {
-    bool capturing = false;
-    for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
-        if (capture->origin->context != &context) continue;
-        capture->invalidated = true;
-        capturing = true;
-    }
-    return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
-}
 
 FTCUDA_SIM_EXPORT CUresult cuThreadExchangeStreamCaptureMode(int* mode) {
     FTCUDA_SIM_ENTER(cuThreadExchangeStreamCaptureMode);

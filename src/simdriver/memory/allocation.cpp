@@ -1,7 +1,15 @@
 // Exports: allocating and freeing, pools.
 #include "../calls/gate.hpp"
-#include "../state/profile.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../checkers/lost_captures.hpp"
 #include "../checkers/races.hpp"
+#include "../checkers/stale_handles.hpp"
+#include "../state/allocations.hpp"
+#include "../state/profile.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "../timeline/stream.hpp"
+#include "../timeline/timeline.hpp"
+#include "memory.hpp"
 
 #include <algorithm>
 
@@ -32,7 +40,7 @@ CUresult free_plain(std::uint64_t address, bool host) {
                       (allocation->kind == Kind::pinned) == host && allocation->kind != Kind::registered &&
                       !allocation->module_owned;
     if (!fits) {
-        violation("memory freed that is not allocated (twice, or foreign)");
+        double_destruction::report("memory freed that is not allocated");
         return CUDA_ERROR_INVALID_VALUE;
     }
     release(*allocation);
@@ -41,10 +49,8 @@ CUresult free_plain(std::uint64_t address, bool host) {
 
 CUresult find_pool(CUmemoryPool handle, std::shared_ptr<Pool>& pool) {
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
-    pool = driver_state().pools.find(handle);
-    if (pool) return CUDA_SUCCESS;
-    violation("stale or foreign memory pool handle");
-    return CUDA_ERROR_INVALID_VALUE;
+    pool = stale_handles::find(driver_state().pools, handle, "memory pool");
+    return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult allocate_async(CUdeviceptr* pointer, std::size_t bytes, std::shared_ptr<Pool> pool, CUstream handle) {
@@ -125,7 +131,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemAllocManaged(CUdeviceptr* pointer, std::size_t b
 FTCUDA_SIM_EXPORT CUresult cuDeviceGetDefaultMemPool(CUmemoryPool* pool, CUdevice device) {
     FTCUDA_SIM_ENTER(cuDeviceGetDefaultMemPool);
     if (!profile()->memory_pools) return CUDA_ERROR_NOT_SUPPORTED;
-    if (device < 0 || device >= device_count()) return CUDA_ERROR_INVALID_DEVICE;
+    if (!valid_device(device)) return CUDA_ERROR_INVALID_DEVICE;
     *pool = driver_state().default_pools[static_cast<std::size_t>(device)]->handle;
     return CUDA_SUCCESS;
 }
@@ -159,14 +165,16 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr || allocation->begin != pointer || allocation->freeing ||
         allocation->kind == Kind::registered) {
-        violation("memory freed that is not allocated (twice, or foreign)");
+        double_destruction::report("memory freed that is not allocated");
         return CUDA_ERROR_INVALID_VALUE;
     }
-    if (stream->capture) violation("memory freed into a capture");
+    lost_captures::memory_freed_in(*stream);
     allocation->freeing = true;
     Work work;
     work.what = "a free";
-    work.frees = pointer;
+    work.finish = [pointer] {
+        if (Allocation* const freed = find_allocation(pointer, 1)) release(*freed);
+    };
     work.run = [pointer, size = allocation->size] {
         races::touch(pointer, size, ptx::Access::write);
         return CUDA_SUCCESS;
@@ -181,7 +189,7 @@ FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t byt
     const Guard lock(driver_state().mutex);
     Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr || allocation->begin != pointer) {
-        violation("memory set aside or given out that is not allocated");
+        double_destruction::report("memory set aside or given out that is not allocated");
         return;
     }
     bytes = std::min<std::size_t>(bytes, allocation->size);
@@ -210,8 +218,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* handle, const CUmemPool
     const bool managed = properties->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (host && !profile()->host_pools) return CUDA_ERROR_NOT_SUPPORTED;
     if (managed && profile()->driver_version < 13000) return CUDA_ERROR_INVALID_VALUE;
-    if (!host && (properties->location.id < 0 || properties->location.id >= device_count()))
-        return CUDA_ERROR_INVALID_DEVICE;
+    if (!host && !valid_device(properties->location.id)) return CUDA_ERROR_INVALID_DEVICE;
     const Guard lock(driver_state().mutex);
     auto pool = std::make_shared<Pool>();
     pool->device = host ? 0 : properties->location.id;
@@ -300,10 +307,8 @@ FTCUDA_SIM_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool handle, const CUmemAc
     std::shared_ptr<Pool> pool;
     if (const CUresult result = find_pool(handle, pool); result != CUDA_SUCCESS) return result;
     for (std::size_t index = 0; index < count; ++index) {
-        if (map[index].location.type != CU_MEM_LOCATION_TYPE_DEVICE || map[index].location.id < 0 ||
-            map[index].location.id >= device_count()) {
+        if (map[index].location.type != CU_MEM_LOCATION_TYPE_DEVICE || !valid_device(map[index].location.id))
             return CUDA_ERROR_INVALID_VALUE;
-        }
     }
     return CUDA_SUCCESS;
 }

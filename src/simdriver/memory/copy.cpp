@@ -1,6 +1,11 @@
 // Exports: copies and fills.
 #include "../calls/gate.hpp"
 #include "../checkers/races.hpp"
+#include "../state/allocations.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "../timeline/stream.hpp"
+#include "../timeline/timeline.hpp"
+#include "memory.hpp"
 
 namespace ftcuda::sim {
 
@@ -22,7 +27,7 @@ std::byte* resolve(std::uint64_t address, std::size_t bytes, const Allocation*& 
 }
 
 // Units are touched with relaxed atomics, as kernels do (ptx/memory.cpp): work in streams without order between them is
-// a race on the device, which races.cpp reports if it is asked to, and none between the host's threads.
+// a race on the device, which checkers/races.cpp reports if it is asked to, and none between the host's threads.
 template <class Unit>
 void store(std::byte* to, Unit value) noexcept {
     __atomic_store_n(reinterpret_cast<Unit*>(to), value, __ATOMIC_RELAXED);

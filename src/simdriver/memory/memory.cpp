@@ -1,7 +1,10 @@
-// Device memory: addresses that the host cannot touch, backed by pages that the simulator can.
-#include "pages.hpp"
+#include "memory.hpp"
+
+#include "../checkers/early_free.hpp"
+#include "../checkers/late_use.hpp"
+#include "../state/allocations.hpp"
 #include "../state/profile.hpp"
-#include "../state/driver_state.hpp"
+#include "pages.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -84,11 +87,6 @@ Arena& arena(int device) {
 
 std::uint64_t rounded(std::uint64_t size) noexcept { return (size + granularity - 1) / granularity * granularity; }
 
-// Whether [offset, offset + size) lies in the first `limit` bytes.
-bool holds(std::uint64_t offset, std::uint64_t size, std::uint64_t limit) noexcept {
-    return offset < limit && size <= limit - offset;
-}
-
 // What kernels see: the live allocations. Called by interpreting threads, which do not hold the lock.
 class KernelMemory final : public ptx::Memory {
 public:
@@ -152,25 +150,9 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     return CUDA_SUCCESS;
 }
 
-Allocation* allocation_at(std::uint64_t address) {
-    DriverState& state = driver_state();
-    const auto after = state.allocations.upper_bound(address);
-    if (after == state.allocations.begin()) return nullptr;
-    Allocation& allocation = std::prev(after)->second;
-    return address - allocation.begin < allocation.size ? &allocation : nullptr;
-}
-
-Allocation* find_allocation(std::uint64_t address, std::uint64_t size) {
-    Allocation* const allocation = allocation_at(address);
-    return allocation != nullptr && holds(address - allocation->begin, size, allocation->in_use) ? allocation : nullptr;
-}
-
 void release(Allocation& allocation) {
     DriverState& state = driver_state();
-    if (allocation.pending != 0) {
-        violation(allocation.kind == Kind::registered ? "memory unregistered before the last work that uses it was done"
-                                                      : "memory freed before the last work that uses it was done");
-    }
+    early_free::check(allocation);
     if (allocation.pool) allocation.pool->used -= allocation.size;
     if (allocation.kind == Kind::device) {
         if (allocation.size <= resident) {
@@ -199,16 +181,8 @@ void set_reachable(std::uint64_t begin, std::uint64_t bytes) {
 void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches) {
     Allocation* const allocation = find_allocation(address, 1);
     if (allocation == nullptr) return;
-    if (allocation->freeing) violation("work submitted with memory whose free is already submitted");
-    ++allocation->pending;
-    touches.push_back(allocation->begin);
-}
-
-void end_touches(const std::vector<std::uint64_t>& touches) {
-    for (const std::uint64_t begin : touches) {
-        const auto found = driver_state().allocations.find(begin);
-        if (found != driver_state().allocations.end() && found->second.pending != 0) --found->second.pending;
-    }
+    late_use::check(*allocation);
+    early_free::begin(*allocation, touches);
 }
 
 }  // namespace ftcuda::sim

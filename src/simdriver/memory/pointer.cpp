@@ -1,5 +1,6 @@
 // Exports: what an address is.
 #include "../calls/gate.hpp"
+#include "../state/allocations.hpp"
 
 namespace ftcuda::sim {
 

@@ -1,5 +1,9 @@
 // Exports: pinned memory that the program brings with it, and questions about pinned memory.
 #include "../calls/gate.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../state/allocations.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "memory.hpp"
 #include "pages.hpp"
 
 namespace ftcuda::sim {
@@ -59,7 +63,7 @@ FTCUDA_SIM_EXPORT CUresult cuMemHostUnregister(void* pointer) {
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     Allocation* const allocation = allocation_at(reinterpret_cast<std::uintptr_t>(pointer));
     if (allocation == nullptr || allocation->kind != Kind::registered || allocation->bytes != pointer) {
-        violation("memory unregistered that is not registered (twice, or foreign)");
+        double_destruction::report("memory unregistered that is not registered");
         return CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED;
     }
     release(*allocation);

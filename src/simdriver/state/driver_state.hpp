@@ -4,10 +4,11 @@
 // for progress (a synchronisation, a dependency between streams) wait on one condition.
 #pragma once
 
-#include "../control.hpp"
-#include "foreign_abi.hpp"
 #include "../ptx/ptx.hpp"
+#include "foreign_abi.hpp"
+#include "handles.hpp"
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
@@ -32,7 +33,7 @@ struct Context;
 
 struct Queue;
 
-// What comes before a piece of work: for each queue, by its id, up to which position. See races.hpp.
+// What comes before a piece of work: for each queue, by its id, up to which position. See checkers/races.hpp.
 using Clock = std::map<std::uint64_t, std::uint64_t>;
 
 // A point in a queue: everything up to the `position`-th piece of work.
@@ -48,7 +49,7 @@ struct Work {
     std::vector<Point> after;            // other streams' work that must be done first
     std::vector<std::uint64_t> touches;  // allocations by their begin, pending until this is done
     std::function<CUresult()> run;       // without the lock; a failure poisons the context
-    std::uint64_t frees = 0;             // an allocation by its begin, freed when this is done
+    std::function<void()> finish;        // under the lock, once it has run
     std::string what;                    // for reports of races
     std::shared_ptr<const Clock> clock;
 };
@@ -207,52 +208,7 @@ struct Allocation {
     std::vector<Past> past;     // while races are watched
 };
 
-// ---- Handles -------------------------------------------------------------------------------------------------------
-
-// Opaque values that lead to objects. Values are used again like the driver's, last freed first, so that code which
-// keeps a stale one is bitten; a value that leads nowhere is a violation.
-template <class Object>
-class Handles {
-public:
-    explicit Handles(std::uint64_t tag) noexcept : base_(0x5eed'0000'0000 | (tag << 24)) {}
-
-    std::uint64_t add(std::shared_ptr<Object> object) {
-        std::uint64_t value;
-        if (free_.empty()) {
-            value = base_ + 0x40 * ++issued_;
-        } else {
-            value = free_.back();
-            free_.pop_back();
-        }
-        live_.emplace(value, std::move(object));
-        return value;
-    }
-
-    std::shared_ptr<Object> find(const void* handle) const {
-        const auto found = live_.find(reinterpret_cast<std::uintptr_t>(handle));
-        return found == live_.end() ? nullptr : found->second;
-    }
-
-    std::shared_ptr<Object> remove(const void* handle) {
-        const auto found = live_.find(reinterpret_cast<std::uintptr_t>(handle));
-        if (found == live_.end()) return nullptr;
-        std::shared_ptr<Object> object = std::move(found->second);
-        free_.push_back(found->first);
-        live_.erase(found);
-        return object;
-    }
-
-    std::size_t size() const noexcept { return live_.size(); }
-
-private:
-    const std::uint64_t base_;
-    std::uint64_t issued_ = 0;
-    std::vector<std::uint64_t> free_;
-    std::unordered_map<std::uint64_t, std::shared_ptr<Object>> live_;
-};
-
-// ---- The state of the driver
-// -----------------------------------------------------------------------------------------------
+// ---- The state of the driver ---------------------------------------------------------------------------------------
 
 struct DriverState {
     std::mutex mutex;
@@ -296,57 +252,7 @@ std::uint64_t this_thread() noexcept;
 extern thread_local CUcontext current_context;
 extern thread_local int capture_mode;
 
-// Takes the top off the calling thread's stack of contexts; what is below becomes current.
-void pop_context();
-
-void violation(const std::string& text);  // under the lock
-
 // The context behind current_context, or the error that the driver gives without one.
 CUresult current(Context*& context);
-
-// A null handle is the legacy stream; 1 and 2 are the tokens. Counts a violation for a stale handle.
-CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream);
-CUresult find_event(CUevent handle, std::shared_ptr<Event>& event);
-
-// ---- Timeline: submitting and waiting ------------------------------------------------------------------------------
-
-// Queues `work` in `stream`, ordered after the legacy stream or before it as CUDA says. Work in a capturing stream is
-// counted as a node instead. Returns the point behind it.
-Point submit(Stream& stream, Work work);
-
-// Waits until `point` is reached or the context fails. Releases the lock while it waits.
-CUresult wait_for(Guard& lock, const Context& context, const Point& point);
-// What a query of it answers.
-CUresult ask(const Point& point);
-
-// The stream exists no more: what was submitted runs on, then its worker ends.
-void retire_queue(const Stream& stream);
-
-double now_milliseconds() noexcept;
-
-// ---- Capture -------------------------------------------------------------------------------------------------------
-
-// For the calls that the driver forbids while a capture is under way that the calling thread's
-// mode minds. Invalidates it.
-CUresult forbid_during_capture();
-// For calls that wait for or ask about a stream: an error, and the end of the capture, if it captures.
-CUresult forbid_on_capturing(const Stream& stream);
-CUresult forbid_context_wait(const Context& context);
-
-// ---- Memory
-// ----------------------------------------------------------------------------------------------------------
-
-CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin);
-// The live allocation with this address in it, else null.
-Allocation* allocation_at(std::uint64_t address);
-// The same if it holds all of [address, address + size), and has it in use.
-Allocation* find_allocation(std::uint64_t address, std::uint64_t size);
-void release(Allocation& allocation);
-// With the lock held: so much of an allocation may be touched from here on, and its bytes are garbage.
-void set_reachable(std::uint64_t begin, std::uint64_t bytes);
-
-void begin_touch(std::uint64_t address, std::vector<std::uint64_t>& touches);
-void end_touches(const std::vector<std::uint64_t>& touches);
-ptx::Memory& kernel_memory() noexcept;
 
 }  // namespace ftcuda::sim

@@ -53,6 +53,8 @@ int device_count() noexcept {
     return count;
 }
 
+bool valid_device(int device) noexcept { return device >= 0 && device < device_count(); }
+
 int compute_capability() noexcept {
     static const int capability = static_cast<int>(number("FTCUDA_SIM_CC", 90));
     return capability;

@@ -24,6 +24,9 @@ int device_count() noexcept;             // FTCUDA_SIM_DEVICES, 1
 int compute_capability() noexcept;       // FTCUDA_SIM_CC, 90
 std::uint64_t device_memory() noexcept;  // FTCUDA_SIM_MEMORY in bytes, 4 GiB
 
+// Whether there is such a device.
+bool valid_device(int device) noexcept;
+
 // The value of a device attribute, or false for a number this driver does not know.
 bool device_attribute(int number, int& value) noexcept;
 

@@ -1,7 +1,23 @@
-// Exports: events and their times.
+// Exports: events, waiting for them, and their times.
 #include "../calls/gate.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../checkers/stale_handles.hpp"
+#include "../schedule/clock.hpp"
+#include "capture_rules.hpp"
+#include "stream.hpp"
+#include "timeline.hpp"
 
 namespace ftcuda::sim {
+
+namespace {
+
+CUresult find_event(CUevent handle, std::shared_ptr<Event>& event) {
+    event = stale_handles::find(driver_state().events, handle, "event");
+    if (!event) return CUDA_ERROR_INVALID_HANDLE;
+    return event->context->failure;
+}
+
+}  // namespace
 
 FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     FTCUDA_SIM_ENTER(cuEventCreate);
@@ -18,9 +34,8 @@ FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
 FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
     FTCUDA_SIM_ENTER(cuEventDestroy_v2);
     const Guard lock(driver_state().mutex);
-    if (driver_state().events.remove(handle)) return CUDA_SUCCESS;
-    violation("event destroyed that does not exist (twice, or foreign)");
-    return CUDA_ERROR_INVALID_HANDLE;
+    return double_destruction::remove(driver_state().events, handle, "event destroyed") ? CUDA_SUCCESS
+                                                                                        : CUDA_ERROR_INVALID_HANDLE;
 }
 
 namespace {
@@ -61,6 +76,29 @@ FTCUDA_SIM_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream
     FTCUDA_SIM_ENTER(cuEventRecordWithFlags);
     return flags == 0 ? record(event, stream)
                       : CUDA_ERROR_INVALID_VALUE;  // 1: as a node of a graph, which nobody launches
+}
+
+FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
+    FTCUDA_SIM_ENTER(cuStreamWaitEvent);
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    std::shared_ptr<Event> event;
+    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
+    if (event->capture) {
+        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        if (!stream->capture) event->capture->joined.push_back(stream);
+        stream->capture = event->capture;
+        return CUDA_SUCCESS;
+    }
+    if (stream->capture) {
+        stream->capture->invalidated = true;
+        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+    }
+    Work work;
+    work.after.push_back(event->point);
+    submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
@@ -117,12 +155,10 @@ FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent start
 FTCUDA_SIM_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent start_handle, CUevent end_handle) {
     FTCUDA_SIM_ENTER(cuEventElapsedTime_v2);
     const Guard lock(driver_state().mutex);
-    const std::shared_ptr<Event> start = driver_state().events.find(start_handle);
-    const std::shared_ptr<Event> end = driver_state().events.find(end_handle);
-    if (!start || !end) {
-        violation("stale or foreign event handle");
-        return CUDA_ERROR_INVALID_HANDLE;
-    }
+    const std::shared_ptr<Event> start = stale_handles::find(driver_state().events, start_handle, "event");
+    const std::shared_ptr<Event> end =
+        start ? stale_handles::find(driver_state().events, end_handle, "event") : nullptr;
+    if (!start || !end) return CUDA_ERROR_INVALID_HANDLE;
     return elapsed(milliseconds, *start, *end);
 }
 

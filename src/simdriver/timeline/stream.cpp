@@ -1,17 +1,67 @@
 // Exports: streams and host functions.
+#include "stream.hpp"
+
 #include "../calls/gate.hpp"
-#include "../state/profile.hpp"
-#include "../checkers/races.hpp"
+#include "../checkers/double_destruction.hpp"
+#include "../checkers/lost_captures.hpp"
+#include "../checkers/stale_handles.hpp"
+#include "../state/per_thread.hpp"
+#include "capture_rules.hpp"
+#include "timeline.hpp"
 
 #include <algorithm>
 
 namespace ftcuda::sim {
 
-// What a query answers.
-CUresult ask(const Point& point) {
-    if (!point.reached()) return CUDA_ERROR_NOT_READY;
-    races::host_saw(point);
-    return CUDA_SUCCESS;
+namespace {
+
+// Ends the calling thread's own default streams with it.
+struct ThreadEnd {
+    const std::uint64_t thread = this_thread();
+
+    ~ThreadEnd() {
+        const Guard lock(driver_state().mutex);
+        for (const std::shared_ptr<Context>& context : driver_state().contexts) {
+            const auto mine = context->per_thread.find(thread);
+            if (mine == context->per_thread.end()) continue;
+            retire_queue(*mine->second);
+            context->per_thread.erase(mine);
+        }
+    }
+};
+
+std::shared_ptr<Stream> make_token_stream(Context& context, CUstream token) {
+    auto stream = std::make_shared<Stream>();
+    stream->context = &context;
+    stream->handle = token;
+    stream->queue = std::make_shared<Queue>();
+    stream->queue->context = &context;
+    stream->id = stream->queue->id = driver_state().next_stream_id++;
+    if (token == CU_STREAM_PER_THREAD) {
+        context.streams.push_back(stream);
+        static const PerThread<ThreadEnd> end;
+        static_cast<void>(*end);
+    }
+    return stream;
+}
+
+}  // namespace
+
+CUresult find_stream(CUstream handle, std::shared_ptr<Stream>& stream) {
+    if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD) {
+        Context* context = nullptr;
+        if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+        std::shared_ptr<Stream>& slot =
+            handle == CU_STREAM_PER_THREAD ? context->per_thread[this_thread()] : context->legacy;
+        if (!slot)
+            slot =
+                make_token_stream(*context, handle == CU_STREAM_PER_THREAD ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY);
+        stream = slot;
+        return CUDA_SUCCESS;
+    }
+    stream = stale_handles::find(driver_state().streams, handle, "stream");
+    if (!stream) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return stream->context->failure;
 }
 
 namespace {
@@ -56,15 +106,9 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     const Guard lock(state.mutex);
     if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
         return CUDA_ERROR_INVALID_HANDLE;
-    const std::shared_ptr<Stream> stream = state.streams.remove(handle);
-    if (!stream) {
-        violation("stream destroyed that does not exist (twice, or foreign)");
-        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
-    }
-    if (stream->capture) {
-        violation("stream destroyed while it captures");
-        stream->capture->invalidated = true;
-    }
+    const std::shared_ptr<Stream> stream = double_destruction::remove(state.streams, handle, "stream destroyed");
+    if (!stream) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    lost_captures::stream_destroyed(*stream);
     retire_queue(*stream);
     return CUDA_SUCCESS;
 }
@@ -87,29 +131,6 @@ FTCUDA_SIM_EXPORT CUresult cuStreamSynchronize(CUstream handle) {
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return wait_for(lock, *stream->context, stream->latest());
-}
-
-FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
-    FTCUDA_SIM_ENTER(cuStreamWaitEvent);
-    const Guard lock(driver_state().mutex);
-    std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    std::shared_ptr<Event> event;
-    if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-        if (!stream->capture) event->capture->joined.push_back(stream);
-        stream->capture = event->capture;
-        return CUDA_SUCCESS;
-    }
-    if (stream->capture) {
-        stream->capture->invalidated = true;
-        return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
-    }
-    Work work;
-    work.after.push_back(event->point);
-    submit(*stream, std::move(work));
-    return CUDA_SUCCESS;
 }
 
 namespace {

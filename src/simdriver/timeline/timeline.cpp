@@ -1,20 +1,14 @@
-// Queues of work and the threads that run them.
+#include "timeline.hpp"
+
+#include "../checkers/early_free.hpp"
 #include "../checkers/races.hpp"
 #include "../schedule/scheduler.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <thread>
 
 namespace ftcuda::sim {
-
-bool Point::reached() const noexcept { return queue == nullptr || queue->completed >= position; }
-
-double now_milliseconds() noexcept {
-    static const auto start = std::chrono::steady_clock::now();
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-}
 
 namespace {
 
@@ -42,10 +36,10 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
             const CUresult result = work.run();
             lock.lock();
             races::end(*queue, work);
-            if (Allocation* const freed = work.frees != 0 ? find_allocation(work.frees, 1) : nullptr) release(*freed);
+            if (work.finish) work.finish();
             if (result != CUDA_SUCCESS && queue->context->failure == CUDA_SUCCESS) queue->context->failure = result;
         }
-        end_touches(work.touches);
+        early_free::end(work.touches);
         ++queue->completed;
         state.progress.notify_all();
     }
@@ -73,7 +67,7 @@ void start_worker(const Stream& stream) {
 Point submit(Stream& stream, Work work) {
     if (stream.capture) {
         ++stream.capture->nodes;
-        end_touches(work.touches);
+        early_free::end(work.touches);
         return {};
     }
     Context& context = *stream.context;
@@ -112,6 +106,12 @@ CUresult wait_for(Guard& lock, const Context& context, const Point& point) {
                           [&] { return point.reached() || context.failure != CUDA_SUCCESS; });
     if (context.failure == CUDA_SUCCESS) races::host_saw(point);
     return context.failure;
+}
+
+CUresult ask(const Point& point) {
+    if (!point.reached()) return CUDA_ERROR_NOT_READY;
+    races::host_saw(point);
+    return CUDA_SUCCESS;
 }
 
 }  // namespace ftcuda::sim

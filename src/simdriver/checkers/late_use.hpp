@@ -1,0 +1,14 @@
+// An oracle for work with memory of which the free is already submitted, or which a cache has set aside. Under the
+// lock.
+//
+// What kernels and copies touch beyond what is in use is the device's own fault, as on hardware: memory/.
+#pragma once
+
+#include "../state/driver_state.hpp"
+
+namespace ftcuda::sim::late_use {
+
+// Work that is submitted now uses the allocation.
+void check(const Allocation& allocation);
+
+}  // namespace ftcuda::sim::late_use

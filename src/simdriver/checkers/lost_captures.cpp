@@ -1,0 +1,17 @@
+#include "lost_captures.hpp"
+
+#include "violations.hpp"
+
+namespace ftcuda::sim::lost_captures {
+
+void stream_destroyed(const Stream& stream) {
+    if (!stream.capture) return;
+    violation("stream destroyed while it captures");
+    stream.capture->invalidated = true;
+}
+
+void memory_freed_in(const Stream& stream) {
+    if (stream.capture) violation("memory freed into a capture");
+}
+
+}  // namespace ftcuda::sim::lost_captures
