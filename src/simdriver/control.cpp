@@ -103,6 +103,11 @@ std::size_t last_fault_text(char* text, std::size_t capacity) {
     return copy_text(driver_state().last_fault, text, capacity);
 }
 
+static_assert(static_cast<int>(FaultAction::fail) == FTCUDA_SIM_FAIL);
+static_assert(static_cast<int>(FaultAction::hold) == FTCUDA_SIM_HOLD);
+static_assert(static_cast<int>(FaultAction::poison) == FTCUDA_SIM_POISON);
+static_assert(static_cast<int>(FaultAction::hold_after) == FTCUDA_SIM_HOLD_AFTER);
+
 std::uint64_t add_fault_of(const FtcudaSimFault* fault) {
     return add_fault({fault->entry, fault->nth, fault->thread, static_cast<FaultAction>(fault->action),
                       static_cast<CUresult>(fault->value)});

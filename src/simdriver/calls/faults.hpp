@@ -5,7 +5,7 @@
 
 namespace ftcuda::sim {
 
-// In the order of control.hpp.
+// As in control.hpp, which stands above: control.cpp compares them.
 enum class FaultAction : int { fail, hold, poison, hold_after };
 
 struct Fault {

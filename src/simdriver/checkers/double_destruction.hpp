@@ -7,15 +7,15 @@
 namespace ftcuda::sim::double_destruction {
 
 // `what` was done to a thing that is not there: "memory freed that is not allocated".
-inline void report(const char* what) { violation(std::string(what) + " (twice, or foreign)"); }
+inline void report(const std::string& what) { violation(what + " (twice, or foreign)"); }
 
-inline void report_release(const char* what) { violation(std::string(what) + " released more often than retained"); }
+inline void report_release(const std::string& what) { violation(what + " released more often than retained"); }
 
 // Takes the object out of the table, or null and a violation. `what`: "stream destroyed".
 template <class Object>
 std::shared_ptr<Object> remove(Handles<Object>& handles, const void* handle, const char* what) {
     std::shared_ptr<Object> object = handles.remove(handle);
-    if (!object) report((std::string(what) + " that does not exist").c_str());
+    if (!object) report(std::string(what) + " that does not exist");
     return object;
 }
 
