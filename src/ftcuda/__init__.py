@@ -26,7 +26,7 @@ from ftcuda._objects.memory.accounting import LimitingMemoryResource, Statistics
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.external import ExternalMemoryResource
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
-from ftcuda._objects.memory.memory import (
+from ftcuda._objects.memory.resource import (
     CachingMemoryResource,
     DeviceMemoryResource,
     LegacyPinnedMemoryResource,

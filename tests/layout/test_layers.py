@@ -224,7 +224,7 @@ def test_one_noun_one_name():
     nouns = {
         "device": ("device",),
         "stream": ("stream", "event"),
-        "memory": ("memory", "buffer"),
+        "memory": ("resource", "buffer"),
         "code": ("kernel",),
         "launch": ("launch", "bound_launch"),
     }

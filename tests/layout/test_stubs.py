@@ -37,7 +37,7 @@ def test_stub_and_module_say_the_same(name):
         stated = {item.name for item in node.body if isinstance(item, ast.FunctionDef)}
         stated |= {item.target.id for item in node.body if isinstance(item, ast.AnnAssign)}
         for member in stated - {"__init__", "__getattr__", "__setattr__", "__exit__"}:
-            assert member in dir(thing) or (name in ("memory", "device_features") and "__getattr__" in vars(thing)), (
+            assert member in dir(thing) or (name in ("resource", "device_features") and "__getattr__" in vars(thing)), (
                 f"{node.name}.{member}"
             )
         there = {

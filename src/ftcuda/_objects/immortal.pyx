@@ -8,7 +8,7 @@ from ftcuda._objects.device.device import Device
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import Stream
 

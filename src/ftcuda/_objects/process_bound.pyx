@@ -14,7 +14,7 @@ from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.support.hooks import Hook
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
 from ftcuda._objects.stream.event import Event
-from ftcuda._objects.memory.memory import (
+from ftcuda._objects.memory.resource import (
     CachingMemoryResource,
     DeviceMemoryResource,
     LegacyPinnedMemoryResource,

@@ -4,7 +4,7 @@
 #include "../sync/cache_line.hpp"
 #include "../sync/sharded_lifetime.hpp"
 #include "account.hpp"
-#include "memory.hpp"
+#include "resource.hpp"
 #include "stream_uses.hpp"
 #include "windows.hpp"
 

@@ -3,7 +3,7 @@ from uuid import UUID
 
 from ftcuda._objects.device.device_features import DeviceFeatures, DeviceProperties
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import AnyStream, Stream
 from ftcuda._objects.support.options import EventOptions, StreamOptions

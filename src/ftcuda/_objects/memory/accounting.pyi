@@ -2,7 +2,7 @@ import traceback
 from typing import NamedTuple
 
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 
 class MemoryStatistics(NamedTuple):
     current_bytes: int

@@ -12,7 +12,7 @@ from libcpp cimport bool
 cimport core.memory.account as core
 from core.driver.status cimport Status
 from ftcuda._objects.memory.buffer cimport Buffer, checked_size
-from ftcuda._objects.memory.memory cimport MemoryResource, allocate_from
+from ftcuda._objects.memory.resource cimport MemoryResource, allocate_from
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
 from ftcuda._objects.support.raising cimport refuse_in_child
 

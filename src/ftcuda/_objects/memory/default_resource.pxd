@@ -1,5 +1,5 @@
 from ftcuda._objects.memory.buffer cimport Buffer
-from ftcuda._objects.memory.memory cimport MemoryResource
+from ftcuda._objects.memory.resource cimport MemoryResource
 from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 cdef MemoryResource default_resource(DeviceHandle device)

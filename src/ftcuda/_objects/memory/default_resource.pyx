@@ -1,7 +1,7 @@
 """The resource of each device, which `Device.allocate` takes."""
 
 from ftcuda._objects.memory.buffer cimport checked_buffer
-from ftcuda._objects.memory.memory cimport CachingMemoryResource, MemoryResource, allocate, uncached
+from ftcuda._objects.memory.resource cimport CachingMemoryResource, MemoryResource, allocate, uncached
 from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":

@@ -2,7 +2,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 
 class ExternalMemoryResource(MemoryResource):
     def __init__(

@@ -1,7 +1,7 @@
 """Memory that other allocators give."""
 
 from ftcuda._objects.memory.buffer import Buffer
-from ftcuda._objects.memory.memory import MemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 from ftcuda._objects.support.handles import handle_of
 from ftcuda._objects.support.options import integer
 

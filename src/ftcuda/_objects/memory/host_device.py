@@ -3,7 +3,7 @@
 from typing import SupportsIndex
 
 from ftcuda._objects.memory.buffer import Buffer, checked_buffer
-from ftcuda._objects.memory.memory import LegacyPinnedMemoryResource, MemoryResource
+from ftcuda._objects.memory.resource import LegacyPinnedMemoryResource, MemoryResource
 from ftcuda._objects.support.device_handle import as_device
 
 

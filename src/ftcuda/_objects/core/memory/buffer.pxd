@@ -4,7 +4,7 @@ from libcpp cimport bool
 from core.device.device cimport Context
 from core.driver.status cimport Status
 from core.memory.account cimport Account
-from core.memory.memory cimport MemoryResource
+from core.memory.resource cimport MemoryResource
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
 from core.sync.ref cimport Ref

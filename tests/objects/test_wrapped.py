@@ -282,7 +282,7 @@ def test_tracking(device, stream):
     assert any("test_tracking" in line.name for line in resource.live_allocations[0].stack)
     second.close()
     report = resource.report()
-    assert "1 buffers of 64 bytes" in report and "test_resources.py" in report
+    assert "1 buffers of 64 bytes" in report and "test_wrapped.py" in report
     del first
     assert resource.live_allocations == []
 

@@ -6,11 +6,11 @@ from collections import namedtuple
 from libc.stdint cimport uint64_t
 
 cimport core.memory.buffer as buffers
-cimport core.memory.memory as core
+cimport core.memory.resource as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.driver.status cimport Status, describe
-from core.memory.memory cimport MemoryKind
+from core.memory.resource cimport MemoryKind
 from core.sync.ref cimport Ref
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size

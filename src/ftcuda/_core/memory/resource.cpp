@@ -1,4 +1,4 @@
-#include "memory.hpp"
+#include "resource.hpp"
 
 #include "../../_driver/memory_marking.hpp"
 #include "../../_driver/table.hpp"

@@ -1,4 +1,4 @@
-cimport core.memory.memory as core
+cimport core.memory.resource as core
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.device_handle cimport DeviceHandle
 

@@ -6,7 +6,7 @@ from core.driver.status cimport Status
 from core.sync.ref cimport Ref
 
 
-cdef extern from "_core/memory/memory.hpp" namespace "ftcuda::core" nogil:
+cdef extern from "_core/memory/resource.hpp" namespace "ftcuda::core" nogil:
     enum class MemoryKind:
         device
         pinned
