@@ -22,19 +22,16 @@ from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch import launch
 from ftcuda._objects.launch.launch_config import LaunchConfig
-from ftcuda._objects.memory.accounting import LimitingMemoryResource, StatisticsMemoryResource, TrackingMemoryResource
+from ftcuda._objects.memory.account import LimitingMemoryResource, StatisticsMemoryResource
 from ftcuda._objects.memory.buffer import Buffer
+from ftcuda._objects.memory.cache import CachingMemoryResource
+from ftcuda._objects.memory.device_memory import DeviceMemoryResource, SynchronousMemoryResource
 from ftcuda._objects.memory.external import ExternalMemoryResource
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
-from ftcuda._objects.memory.resource import (
-    CachingMemoryResource,
-    DeviceMemoryResource,
-    LegacyPinnedMemoryResource,
-    ManagedMemoryResource,
-    MemoryResource,
-    PinnedMemoryResource,
-    SynchronousMemoryResource,
-)
+from ftcuda._objects.memory.managed_memory import ManagedMemoryResource
+from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource, PinnedMemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
+from ftcuda._objects.memory.tracking import TrackingMemoryResource
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
 from ftcuda._objects.support.driver import driver_info

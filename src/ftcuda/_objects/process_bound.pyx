@@ -1,12 +1,10 @@
 """What objects say that are asked to go to another process and cannot: all that are handles of the driver or of memory.
 """
 
-from ftcuda._objects.memory.accounting import (
+from ftcuda._objects.memory.account import (
     AccountingMemoryResource,
     LimitingMemoryResource,
     StatisticsMemoryResource,
-    TrackingMemoryResource,
-    WrappedMemoryResource,
 )
 from ftcuda._objects.code.kernel import Kernel, KernelAttributes, KernelOccupancy
 from ftcuda._objects.launch.bound_launch import BoundLaunch
@@ -14,16 +12,13 @@ from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.support.hooks import Hook
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
 from ftcuda._objects.stream.event import Event
-from ftcuda._objects.memory.resource import (
-    CachingMemoryResource,
-    DeviceMemoryResource,
-    LegacyPinnedMemoryResource,
-    ManagedMemoryResource,
-    MemoryPoolAttributes,
-    MemoryResource,
-    PinnedMemoryResource,
-    SynchronousMemoryResource,
-)
+from ftcuda._objects.memory.cache import CachingMemoryResource
+from ftcuda._objects.memory.device_memory import DeviceMemoryResource, SynchronousMemoryResource
+from ftcuda._objects.memory.managed_memory import ManagedMemoryResource
+from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource, PinnedMemoryResource
+from ftcuda._objects.memory.resource import MemoryPoolAttributes, MemoryResource
+from ftcuda._objects.memory.tracking import TrackingMemoryResource
+from ftcuda._objects.memory.wrapped import WrappedMemoryResource
 from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.stream.stream import ExclusiveSection, Stream

@@ -3,7 +3,8 @@
 from typing import SupportsIndex
 
 from ftcuda._objects.memory.buffer import Buffer, checked_buffer
-from ftcuda._objects.memory.resource import LegacyPinnedMemoryResource, MemoryResource
+from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource
+from ftcuda._objects.memory.resource import MemoryResource
 from ftcuda._objects.support.device_handle import as_device
 
 

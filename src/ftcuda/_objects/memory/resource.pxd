@@ -1,4 +1,5 @@
 cimport core.memory.resource as core
+from core.memory.resource cimport MemoryKind
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.device_handle cimport DeviceHandle
 
@@ -11,10 +12,8 @@ cdef class MemoryResource:
     cdef object allocate_for(self, object size, object stream, object reported)
 
 
-cdef class CachingMemoryResource(MemoryResource):
-    cdef readonly MemoryResource upstream
-
-
-cdef MemoryResource uncached(DeviceHandle device)
 cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported)
 cdef object allocate_from(object resource, object size, object stream, object reported)
+cdef int not_made(MemoryResource resource) except -1
+cdef int make(MemoryResource resource, DeviceHandle device, MemoryKind kind, size_t limit, bint default) except -1
+cdef int make_plain(MemoryResource resource, DeviceHandle device, MemoryKind kind) except -1

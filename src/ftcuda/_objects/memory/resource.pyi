@@ -1,13 +1,6 @@
-from typing import NamedTuple
-
 from ftcuda._objects.device.device import Device
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.stream.stream import AnyStream
-from ftcuda._objects.support.options import (
-    DeviceMemoryResourceOptions,
-    ManagedMemoryResourceOptions,
-    PinnedMemoryResourceOptions,
-)
 
 class MemoryPoolAttributes:
     reuse_follow_event_dependencies: bool
@@ -52,37 +45,3 @@ class MemoryResource:
     @property
     def attributes(self) -> MemoryPoolAttributes: ...
     def trim(self, bytes_to_keep: int = 0) -> None: ...
-
-class DeviceMemoryResource(MemoryResource):
-    def __init__(
-        self,
-        device_id: Device | int | None = None,
-        options: DeviceMemoryResourceOptions | dict[str, object] | None = None,
-    ) -> None: ...
-
-class SynchronousMemoryResource(MemoryResource):
-    def __init__(self, device_id: Device | int | None = None) -> None: ...
-
-class PinnedMemoryResource(MemoryResource):
-    def __init__(self, options: PinnedMemoryResourceOptions | dict[str, object] | None = None) -> None: ...
-
-class LegacyPinnedMemoryResource(MemoryResource):
-    def __init__(self) -> None: ...
-
-class CacheStatistics(NamedTuple):
-    in_use_bytes: int
-    in_use_count: int
-    cached_bytes: int
-    cached_count: int
-    hits: int
-    misses: int
-
-class CachingMemoryResource(MemoryResource):
-    def __init__(self, upstream: MemoryResource | None = None, *, max_cached_size: int | None = None) -> None: ...
-    @property
-    def upstream(self) -> MemoryResource: ...
-    @property
-    def statistics(self) -> CacheStatistics: ...
-
-class ManagedMemoryResource(MemoryResource):
-    def __init__(self, options: ManagedMemoryResourceOptions | dict[str, object] | None = None) -> None: ...

@@ -1,7 +1,6 @@
-"""Memory resources."""
+"""Memory resources: where buffers come from."""
 
 import gc
-from collections import namedtuple
 
 from libc.stdint cimport uint64_t
 
@@ -12,30 +11,20 @@ from core.device.device cimport Context
 from core.driver.status cimport Status, describe
 from core.memory.resource cimport MemoryKind
 from core.sync.ref cimport Ref
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.support.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer, checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
-from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_in_child
+from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
-from ftcuda._objects.support.options import (
-    DeviceMemoryResourceOptions,
-    ManagedMemoryResourceOptions,
-    PinnedMemoryResourceOptions,
-    checked,
-    integer,
-    refuse_ipc,
-)
+from ftcuda._objects.support.options import integer
 from ftcuda._objects.support.overridable import overridable
-from ftcuda.errors import ClosedError, NotSupportedError, OutOfMemoryError
+from ftcuda.errors import ClosedError, OutOfMemoryError
 
 
 cdef dict on_allocate = ALLOCATED
-
-cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
-    void make_immortal(object wanted)
 
 
 cdef class MemoryResource:
@@ -276,183 +265,6 @@ cdef int make_plain(MemoryResource resource, DeviceHandle device, MemoryKind kin
     not_made(resource)
     resource._resource = core.MemoryResource.plain(device.context_of()[0], kind).detach()
     return 0
-
-
-cdef class DeviceMemoryResource(MemoryResource):
-    """Device memory from a stream-ordered pool.
-
-    Parameters
-    ----------
-    device_id : int or Device, optional
-    options : DeviceMemoryResourceOptions or dict, optional
-        None takes the device's default pool; anything else makes a pool.
-
-    Raises
-    ------
-    NotSupportedError
-        Where the device has no pools (Windows TCC, drivers before 11.2):
-        :class:`SynchronousMemoryResource` works there.
-    """
-
-    def __init__(self, device_id=None, options=None):
-        device = as_device(device_id)
-        if not device.features.memory_pools:
-            raise NotSupportedError(
-                f"cannot make a memory pool on {device}: it has none ({device.features.why('memory_pools')}); "
-                "use SynchronousMemoryResource, as Device.allocate does"
-            )
-        if options is None:
-            make(self, device, MemoryKind.device, 0, True)
-        else:
-            options = checked(options, DeviceMemoryResourceOptions)
-            refuse_ipc(options)
-            make(self, device, MemoryKind.device, checked_size(options.max_size, "max_size"), False)
-
-
-cdef class SynchronousMemoryResource(MemoryResource):
-    """Device memory by ``cuMemAlloc`` and ``cuMemFree``, which every device has.
-
-    A free waits for the streams that used the buffer, so that nothing is freed under running work.
-
-    Parameters
-    ----------
-    device_id : int or Device, optional
-    """
-
-    def __init__(self, device_id=None):
-        make_plain(self, as_device(device_id), MemoryKind.device)
-
-
-cdef class PinnedMemoryResource(MemoryResource):
-    """Pinned host memory, from a stream-ordered pool where the device offers host pools.
-
-    Elsewhere it is as from a `LegacyPinnedMemoryResource`.
-
-    Parameters
-    ----------
-    options : PinnedMemoryResourceOptions or dict, optional
-    """
-
-    def __init__(self, options=None):
-        options = checked(options, PinnedMemoryResourceOptions)
-        refuse_ipc(options)
-        cdef size_t max_size = checked_size(options.max_size, "max_size")
-        device = as_device(None)
-        if device.features.host_pools:
-            make(self, device, MemoryKind.pinned, max_size, False)
-        else:
-            make_plain(self, device, MemoryKind.pinned)
-
-
-cdef class LegacyPinnedMemoryResource(MemoryResource):
-    """Pinned host memory by ``cuMemHostAlloc``, reachable from every device."""
-
-    def __init__(self):
-        make_plain(self, as_device(None), MemoryKind.pinned)
-
-
-CacheStatistics = namedtuple(
-    "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses"),
-    module=__name__,
-)
-CacheStatistics.__doc__ = (
-    "Bytes and number of what is in use and of what is in store; allocations from the store and not."
-)
-
-
-cdef MemoryResource uncached(DeviceHandle device):
-    """The device's pool, or plain allocations without one."""
-    return DeviceMemoryResource(device) if device.features.memory_pools else SynchronousMemoryResource(device)
-
-
-cdef class CachingMemoryResource(MemoryResource):
-    """A cache in front of another resource: what was freed is given out again without the driver.
-
-    Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other
-    stream; pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by
-    an eighth at most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of
-    default streams and of streams that others made come from `upstream` each time. In front of
-    `SynchronousMemoryResource` frees no longer wait for the device.
-
-    Parameters
-    ----------
-    upstream : MemoryResource, optional
-        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain
-        allocations where there is none.
-    max_cached_size : int, optional
-        Bytes in store for each stream, at most. With or without it, what is in use and in store stays
-        below the most that was in use, a sixteenth and 2 MiB; what is more goes back, in its stream's
-        order. :meth:`trim` forgets the most.
-
-    Attributes
-    ----------
-    upstream : MemoryResource
-
-    Thread safety: atomic.
-    """
-
-    def __init__(self, MemoryResource upstream=None, *, max_cached_size=None):
-        cdef Ref[core.MemoryResource] made
-        cdef Status status
-        cdef size_t limit = <size_t>-1 if max_cached_size is None else checked_size(max_cached_size, "max_cached_size")
-        not_made(self)
-        if upstream is None:
-            upstream = uncached(as_device(None))
-        if upstream._resource == NULL:
-            raise TypeError(
-                f"a cache goes in front of an allocator of ftcuda's own, not {upstream}; put that around the cache"
-            )
-        cdef core.MemoryResource* source = upstream._resource
-        if source.is_cached():
-            raise ValueError(f"{upstream} is a cache already")
-        with nogil:
-            status = core.MemoryResource.cached(source[0], limit, made)
-        check(status, "make a cache for", upstream)
-        self.upstream = upstream
-        self._resource = made.detach()
-
-    @property
-    def statistics(self):
-        """What was allocated and not freed, what is in store, how many allocations came from there and how many not.
-
-        Bytes are those of the sizes rounded up. Each number is exact; beside allocations in other threads they may be
-        of moments that are a little apart.
-
-        Returns
-        -------
-        CacheStatistics
-            ``(in_use_bytes, in_use_count, cached_bytes, cached_count, hits, misses)``
-
-        Thread safety: shared.
-        """
-        cdef core.CacheFigures figures
-        cdef core.MemoryResource* resource = self.opened()
-        refuse_in_child("count what is in", self)
-        with nogil:
-            figures = resource.cache_figures()
-        return CacheStatistics(figures.in_use_bytes, figures.in_use_count, figures.cached_bytes, figures.cached_count,
-                               figures.hits, figures.misses)
-
-
-cdef class ManagedMemoryResource(MemoryResource):
-    """Managed memory, from a stream-ordered pool where the device offers it, else by ``cuMemAllocManaged``.
-
-    Parameters
-    ----------
-    options : ManagedMemoryResourceOptions or dict, optional
-    """
-
-    def __init__(self, options=None):
-        options = checked(options, ManagedMemoryResourceOptions)
-        device = as_device(options.preferred_location)
-        if not device.features.managed_memory:
-            raise NotSupportedError(
-                f"cannot make managed memory on {device}: {device.features.why('managed_memory')} is 0"
-            )
-        if device.features.managed_pools:
-            make(self, device, MemoryKind.managed, 0, False)
-        else:
-            make_plain(self, device, MemoryKind.managed)
 
 
 # CUmemPool_attribute, cuda.h 13.5.

@@ -1,8 +1,7 @@
-import traceback
 from typing import NamedTuple
 
-from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.resource import MemoryResource
+from ftcuda._objects.memory.wrapped import WrappedMemoryResource
 
 class MemoryStatistics(NamedTuple):
     current_bytes: int
@@ -11,15 +10,6 @@ class MemoryStatistics(NamedTuple):
     peak_count: int
     total_bytes: int
     total_count: int
-
-class LiveAllocation(NamedTuple):
-    buffer: Buffer
-    size: int
-    stack: traceback.StackSummary | None
-
-class WrappedMemoryResource(MemoryResource):
-    @property
-    def upstream(self) -> MemoryResource: ...
 
 class AccountingMemoryResource(WrappedMemoryResource):
     @property
@@ -32,11 +22,3 @@ class LimitingMemoryResource(AccountingMemoryResource):
     def __init__(self, upstream: MemoryResource, allocation_limit: int) -> None: ...
     @property
     def allocation_limit(self) -> int: ...
-
-class TrackingMemoryResource(WrappedMemoryResource):
-    def __init__(
-        self, upstream: MemoryResource, *, capture_stacks: bool = True, report_at_exit: bool = False
-    ) -> None: ...
-    @property
-    def live_allocations(self) -> list[LiveAllocation]: ...
-    def report(self) -> str: ...
