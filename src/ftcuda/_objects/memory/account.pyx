@@ -7,8 +7,9 @@ from libcpp cimport bool
 
 cimport core.memory.account as core
 from core.driver.status cimport Status
-from ftcuda._objects.memory.buffer cimport Buffer, checked_size
+from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.memory.resource cimport allocate_from
+from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.memory.wrapped cimport WrappedMemoryResource
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
 from ftcuda._objects.support.raising cimport refuse_in_child

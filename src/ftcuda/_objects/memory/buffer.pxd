@@ -7,5 +7,4 @@ cdef class Buffer(BufferHandle):
     cdef Buffer made_of(core.Buffer* made, object memory_resource)
 
 
-cdef size_t checked_size(object value, str name) except? <size_t>-1
 cpdef Buffer checked_buffer(object resource, object allocated, object size)

@@ -2,8 +2,6 @@
 
 import numpy as np
 from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
-from cpython.long cimport PyLong_CheckExact
-from cpython.number cimport PyNumber_Index
 from cpython.object cimport PyObject
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
@@ -11,16 +9,17 @@ from libc.string cimport memcpy
 cimport core.memory.buffer as core
 cimport core.stream.stream as streams
 from core.driver.status cimport Status
-from core.memory.copy cimport Location, Place
-from core.memory.copy cimport copy as copy_places
+from core.memory.copy cimport Location
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
 from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
+from ftcuda._objects.memory.copy cimport copy, keep_foreign
 from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
+from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.deferred_release cimport defer_release, give_way, release_holder
+from ftcuda._objects.support.deferred_release cimport give_way, release_holder
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
@@ -31,27 +30,12 @@ from ftcuda._objects.support.options import integer
 from ftcuda.errors import ClosedError
 
 cdef extern from "Python.h":
-    long long PyLong_AsLongLongAndOverflow(object number, int* overflow) except? -1
     void Py_XINCREF(PyObject* object)
 
 cdef dict on_allocate = ALLOCATED
 
 cdef const char* BYTES_FORMAT_TEXT = b"B"
 cdef char* BYTES_FORMAT = <char*>BYTES_FORMAT_TEXT
-
-
-cdef size_t checked_size(object value, str name) except? <size_t>-1:
-    """`value` as a number of bytes."""
-    # Without an assignment to `value`, which would count a reference to a number that many threads may share.
-    cdef int overflow = 0
-    if not PyLong_CheckExact(value):
-        if isinstance(value, bool) or not hasattr(value, "__index__"):
-            raise TypeError(f"{name} must be an int, not {type(value).__name__}")
-        return checked_size(PyNumber_Index(value), name)
-    cdef long long number = PyLong_AsLongLongAndOverflow(value, &overflow)
-    if overflow or number < 0:
-        raise ValueError(f"{name} must be from 0 to 2**63 - 1, not {value}")
-    return number
 
 
 cdef class Buffer(BufferHandle):
@@ -414,35 +398,6 @@ cpdef Buffer checked_buffer(object resource, object allocated, object size):
         allocated.close()
         raise ValueError(f"{resource!r} was asked for {size} bytes and returned {allocated.size}")
     return allocated
-
-
-cdef int copy(Buffer destination, Buffer source, object stream) except -1:
-    cdef Status status
-    if destination._buffer.size() != source._buffer.size():
-        raise ValueError(f"cannot copy {source} to {destination}: the sizes differ")
-    cdef Stream copying_stream = as_stream(stream)
-    cdef streams.Stream* core_stream = copying_stream.on(&destination._buffer.context())
-    cdef Place to, origin
-    to.pointer, to.buffer = destination._buffer.pointer(), destination._buffer
-    origin.pointer, origin.buffer = source._buffer.pointer(), source._buffer
-    with nogil:
-        status = copy_places(to, origin, source._buffer.size(), core_stream[0])
-    if not status.ok():
-        involved = (("the destination", destination), ("the source", source), ("the stream", copying_stream))
-        raise_status(status, "copy", f"{source} to {destination}", involved)
-    keep_foreign(core_stream, source)
-    keep_foreign(core_stream, destination)
-    return 0
-
-
-cdef int keep_foreign(streams.Stream* stream, Buffer buffer) except -1:
-    """Keeps a buffer of somebody else's memory until the work just submitted with it is done.
-
-    The collector would end its owner and its resource before the buffer could say that it is still in use.
-    """
-    if buffer._buffer.holder() != NULL:
-        defer_release(stream, buffer)
-    return 0
 
 
 cdef ViewHandle byte_view(Buffer buffer):
