@@ -1,4 +1,4 @@
-// What a call came to: success, or why not. Eight bytes, passed in a register, made without allocating.
+// What a call of the driver came to: success, or why not. Eight bytes, passed in a register, made without allocating.
 #pragma once
 
 #include "abi.hpp"
@@ -28,19 +28,8 @@ const EntryDescription& describe(Entry entry) noexcept;
 
 enum class Reason : std::uint8_t {
     none,
-    driver,         // the driver answered `code`
-    absent,         // the driver has no such entry point
-    not_supported,  // the device or driver mode lacks the feature
-    closed,         // the object was closed
-    poisoned,       // an earlier failure, `code` reported by `entry`, ended the context
-    forked,         // this process is a fork of the one that used the driver
-    wrong_device,   // two objects of different devices in one call
-    not_found,      // no such symbol
-    capturing,      // a stream is being captured
-    timed_out,      // a wait came to its limit; what it waited for runs on
-    interrupted,    // a wait was ended by the one who is asked for that
-    abandoned,      // whoever was in the exclusive section will not end it; it is ended now
-    other_task,     // another task of this thread is in the exclusive section
+    driver,  // the driver answered `code`
+    absent,  // the driver has no such entry point
 };
 
 class [[nodiscard]] Status {
@@ -57,8 +46,6 @@ public:
     constexpr Reason reason() const noexcept { return reason_; }
     constexpr Entry entry() const noexcept { return entry_; }
     constexpr abi::CUresult code() const noexcept { return code_; }
-
-    constexpr bool is(abi::CUresult code) const noexcept { return reason_ == Reason::driver && code_ == code; }
 
     // Success: silences [[nodiscard]] where a failure means nothing, and says so at the call.
     void ignore() const noexcept {}

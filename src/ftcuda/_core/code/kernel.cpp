@@ -112,7 +112,7 @@ Status Kernel::get_attribute(Context& context, int attribute, int& value) noexce
 }
 
 Status Kernel::set_attribute(Context& context, int attribute, int value) noexcept {
-    return ask(context, [&](CUfunction f) {
+    return ask(context, [&](CUfunction f) -> Status {
         if (attribute != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES)
             return cu.cuFuncSetAttribute(f, attribute, value);
         return raise_dynamic_shared(context, f, static_cast<std::size_t>(std::max(value, 0)));

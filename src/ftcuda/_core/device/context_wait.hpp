@@ -2,8 +2,8 @@
 // so a thread of its own is in the driver's wait, and whoever waits with a limit asks how far that thread is.
 #pragma once
 
-#include "../../_driver/status.hpp"
 #include "../sync/mutex.hpp"
+#include "../sync/reason.hpp"
 
 #include <atomic>
 #include <cstdint>
@@ -25,7 +25,7 @@ public:
 
     // What the wait came to; CUDA_ERROR_NOT_READY until it is over. Waits that were asked for later count:
     // they are for more.
-    driver::Status answer(std::uint64_t number) noexcept EXCLUDES(mutex_);
+    Status answer(std::uint64_t number) noexcept EXCLUDES(mutex_);
 
 private:
     void run() noexcept EXCLUDES(mutex_);
@@ -41,7 +41,7 @@ private:
     Condition asked_for_;
     std::uint64_t asked_ GUARDED_BY(mutex_) = 0;
     bool started_ GUARDED_BY(mutex_) = false;
-    driver::Status outcome_ GUARDED_BY(mutex_);
+    Status outcome_ GUARDED_BY(mutex_);
 };
 
 }  // namespace ftcuda::core

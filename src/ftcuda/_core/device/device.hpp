@@ -1,7 +1,7 @@
 // A device: what it is and can do, read once, constant afterwards. Devices are never freed.
 #pragma once
 
-#include "../../_driver/status.hpp"
+#include "../sync/reason.hpp"
 
 #include <array>
 #include <atomic>
@@ -9,10 +9,6 @@
 #include <string>
 
 namespace ftcuda::core {
-
-using driver::Entry;
-using driver::Reason;
-using driver::Status;
 
 class Context;
 

@@ -2,13 +2,11 @@
 // as a warning, from a later call.
 #pragma once
 
-#include "../../_driver/status.hpp"
+#include "../sync/reason.hpp"
 
 #include <cstddef>
 
 namespace ftcuda::core::mailbox {
-
-using driver::Status;
 
 struct Notice {
     Status status;

@@ -9,8 +9,6 @@
 
 namespace ftcuda::core {
 
-using driver::Reason;
-
 namespace {
 
 // Set once, before the first section; published with release, read with acquire.

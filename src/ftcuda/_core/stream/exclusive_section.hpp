@@ -6,17 +6,15 @@
 // have ended it is gone: the next one who submits or begins a section is told, once, and ends it by that.
 #pragma once
 
-#include "../../_driver/status.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/mutex.hpp"
+#include "../sync/reason.hpp"
 
 #include <atomic>
 #include <cstdint>
 #include <vector>
 
 namespace ftcuda::core {
-
-using driver::Status;
 
 class Stream;
 

@@ -4,7 +4,7 @@
 // A test's scheduler does not know that thread. What its threads put is taken by themselves, in their later calls.
 #pragma once
 
-#include "../../_driver/status.hpp"
+#include "reason.hpp"
 
 #include <cstddef>
 
@@ -32,7 +32,7 @@ void finish() noexcept;
 std::size_t unfinished() noexcept;
 
 // Waits until so many are left at most.
-driver::Status wait_until_at_most(std::size_t wanted, const Limit& limit) noexcept;
+Status wait_until_at_most(std::size_t wanted, const Limit& limit) noexcept;
 
 // The thread takes what a schedule has left.
 void adopt_scheduled();

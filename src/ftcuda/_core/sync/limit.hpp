@@ -6,7 +6,7 @@
 #pragma once
 
 #include "../../_driver/schedule.hpp"
-#include "../../_driver/status.hpp"
+#include "reason.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -14,10 +14,6 @@
 #include <thread>
 
 namespace ftcuda::core {
-
-using driver::Entry;
-using driver::Reason;
-using driver::Status;
 
 struct Limit {
     double seconds = std::numeric_limits<double>::infinity();

@@ -8,9 +8,9 @@ cimport core.memory.buffer as core
 cimport core.memory.resource as resources
 cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.memory.copy cimport Location, locate
 from core.memory.resource cimport MemoryKind
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.support.deferred_release cimport PendingCall, amid_collection, make_call, release_holder
 from ftcuda._objects.support.device_handle cimport as_device

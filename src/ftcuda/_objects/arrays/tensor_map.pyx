@@ -6,8 +6,8 @@ from libc.string cimport memcpy
 
 cimport core.launch.tensor_map as core
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.stream.deferred_release cimport ForeignReference
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.imports cimport located, view_of_argument

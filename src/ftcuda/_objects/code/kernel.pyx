@@ -7,7 +7,7 @@ from libcpp.string cimport string
 cimport core.code.kernel as core
 cimport core.code.module as modules
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.support.device_handle cimport as_device

@@ -12,7 +12,7 @@ cimport core.code.module as core
 from core.device.device cimport Context
 from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device

@@ -7,9 +7,9 @@ from cpython.object cimport PyObject
 
 from core.device.device cimport DEVICE_LIMIT, Context
 from core.device.device cimport Device as CoreDevice
-from core.driver.status cimport Status
 from core.memory.staging cimport Staging
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
 from ftcuda._objects.memory.default_resource cimport allocate_on, choose_resource, default_resource
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.stream.stream cimport Stream

@@ -6,9 +6,9 @@ from libcpp.vector cimport vector
 
 cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
-from core.driver.status cimport Status
 from core.launch.bound_launch cimport BoundArgument
 from core.stream.deferred_release cimport ForeignReference
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.launch.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count

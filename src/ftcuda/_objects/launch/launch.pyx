@@ -7,7 +7,7 @@ from libc.string cimport memcpy
 cimport core.launch.launch as core
 cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.launch.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.launch_config cimport LaunchConfig

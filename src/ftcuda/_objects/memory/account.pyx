@@ -6,7 +6,7 @@ from collections import namedtuple
 from libcpp cimport bool
 
 cimport core.memory.account as core
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.memory.resource cimport allocate_from
 from ftcuda._objects.memory.size cimport checked_size

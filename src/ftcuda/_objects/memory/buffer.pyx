@@ -8,14 +8,14 @@ from libc.string cimport memcpy
 
 cimport core.memory.buffer as core
 cimport core.stream.stream as streams
-from core.driver.status cimport Status
 from core.memory.copy cimport Location
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
 from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.memory.copy cimport copy, keep_foreign
+from ftcuda._objects.memory.copy cimport copy_buffer, keep_foreign
 from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
@@ -251,7 +251,7 @@ cdef class Buffer(BufferHandle):
             allocated = self._memory_resource.allocate(self.size, stream=stream)
             dst = checked_buffer(self._memory_resource, allocated, self.size)
         if isinstance(dst, Buffer):
-            copy(dst, self, stream)
+            copy_buffer(dst, self, stream)
         else:
             copy_bytes(end_of_copy(dst, self, "dst"), byte_view(self), self.size, as_stream(stream), False)
         return dst
@@ -269,7 +269,7 @@ cdef class Buffer(BufferHandle):
         before the call returns, and goes through pinned memory that ftcuda keeps.
         """
         if isinstance(src, Buffer):
-            copy(self, src, stream)
+            copy_buffer(self, src, stream)
         else:
             copy_bytes(byte_view(self), end_of_copy(src, self, "src"), self.size, as_stream(stream), False)
 

@@ -3,7 +3,7 @@
 from collections import namedtuple
 
 cimport core.memory.resource as core
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.memory.device_memory cimport uncached
 from ftcuda._objects.memory.resource cimport MemoryResource, not_made

@@ -1,16 +1,16 @@
 """Copies from buffer to buffer."""
 
 cimport core.stream.stream as streams
-from core.driver.status cimport Status
 from core.memory.copy cimport Place
 from core.memory.copy cimport copy as copy_places
+from core.sync.reason cimport Status
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release
 from ftcuda._objects.support.raising cimport raise_status
 
 
-cdef int copy(BufferHandle destination, BufferHandle source, object stream) except -1:
+cdef int copy_buffer(BufferHandle destination, BufferHandle source, object stream) except -1:
     cdef Status status
     if destination._buffer.size() != source._buffer.size():
         raise ValueError(f"cannot copy {source} to {destination}: the sizes differ")

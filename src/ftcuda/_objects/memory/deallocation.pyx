@@ -10,8 +10,8 @@ cimport core.memory.buffer as buffers
 cimport core.stream.deferred_release as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.stream.event cimport CUevent
+from core.sync.reason cimport Status
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.stream.stream cimport Stream

@@ -8,8 +8,9 @@ cimport core.memory.buffer as buffers
 cimport core.memory.resource as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
-from core.driver.status cimport Status, describe
+from core.driver.status cimport describe
 from core.memory.resource cimport MemoryKind
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer
 from ftcuda._objects.memory.size cimport checked_size

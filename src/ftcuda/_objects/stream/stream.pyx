@@ -9,9 +9,9 @@ from libcpp cimport bool
 
 cimport core.stream.stream as core
 from core.device.device cimport Context
-from core.driver.status cimport Status
-from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.stream.event cimport Event

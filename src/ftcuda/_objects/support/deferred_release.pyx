@@ -16,10 +16,10 @@ from libcpp.vector cimport vector
 cimport core.stream.deferred_release as core
 cimport core.sync.handover as handover
 from core.device.device cimport Context
-from core.driver.status cimport Reason, Status
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Reason, Status
 from ftcuda._objects.support.waiting cimport limit_of, pass_on
 
 from ftcuda._objects.support.own_objects import end_own_objects

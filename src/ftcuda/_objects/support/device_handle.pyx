@@ -6,7 +6,7 @@ from cpython.ref cimport Py_INCREF
 
 cimport core.device.device as core
 from core.device.device cimport DEVICE_LIMIT
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make_base
 

@@ -1,4 +1,4 @@
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 
 cdef extern from "_objects/support/only_made.hpp" namespace "ftcuda::objects":
     void refuse_to_make(object type)

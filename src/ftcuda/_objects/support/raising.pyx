@@ -4,8 +4,9 @@ import re
 import warnings
 
 from core.device.mailbox cimport Notice, has_mail, pop, pop_dropped
-from core.driver.status cimport Reason, Status, describe, error_name, error_text
+from core.driver.status cimport describe, error_name, error_text
 from core.sync.fork cimport is_forked
+from core.sync.reason cimport Reason, Status
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.waiting cimport pass_on
 
@@ -48,29 +49,51 @@ NEXT_STEPS = {
     906: "do not use the legacy default stream while a blocking stream is captured",
 }
 
-# What is no answer of the driver's, but an outcome of the core's own: the exception, and its text after the attempt.
+# What each reason is raised as: the exception; its text after the attempt, with what is in braces asked of the Failure;
+# and what else the exception is told of the failure.
+TOLD = ("code", "name", "entry_point")
 OUTCOMES = {
-    <int>Reason.timed_out: (TimeoutError, "it was not done in time; the work goes on, and what it uses is kept"),
+    <int>Reason.driver: (CUDAError, "{0.name} ({0.meaning}{0.deferred}); {0.next_step}", TOLD),
+    <int>Reason.absent: (
+        NotSupportedError,
+        "the driver has no {0.entry_point}; drivers of CUDA {0.since} and newer have it",
+        ("entry_point",),
+    ),
+    <int>Reason.poisoned: (
+        ContextPoisonedError,
+        "the device's context ended with {0.name} ({0.meaning}), first reported by {0.entry_point}; {0.next_step}; "
+        "restart the process",
+        TOLD,
+    ),
+    <int>Reason.closed: (ClosedError, "{0.what_is_closed}", ()),
+    <int>Reason.timed_out: (TimeoutError, "it was not done in time; the work goes on, and what it uses is kept", ()),
     <int>Reason.abandoned: (
         SectionAbandonedError,
         "the thread or task in the stream's exclusive section ended, or lost the section, before its end; the section "
         "is over now, and the stream works again",
+        (),
     ),
     <int>Reason.other_task: (
         RuntimeError,
         "another asyncio task of this thread is in the stream's exclusive section, and awaits there. Do not await "
         "between the section's enter and exit",
+        (),
     ),
     <int>Reason.forked: (
         ForkedProcessError,
         "this process was forked from one that used CUDA, which does not survive a fork; start workers with "
         "multiprocessing's 'spawn' method",
+        (),
     ),
-    <int>Reason.wrong_device: (ValueError, "the objects in this call belong to different devices"),
-    <int>Reason.not_found: (KeyError, "no such symbol in the image"),
-    <int>Reason.capturing: (CUDAError, "a stream that takes part is being captured; end the capture first"),
-    <int>Reason.not_supported: (NotSupportedError, "this device or driver mode does not offer it; see Device.features"),
+    <int>Reason.wrong_device: (ValueError, "the objects in this call belong to different devices", ()),
+    <int>Reason.not_found: (KeyError, "no such symbol in the image", ()),
+    <int>Reason.capturing: (CUDAError, "a stream that takes part is being captured; end the capture first", ()),
+    <int>Reason.not_supported: (
+        NotSupportedError, "this device or driver mode does not offer it; see Device.features", (),
+    ),
 }
+# Answers of the driver that have an exception of their own.
+ANSWERS = {2: OutOfMemoryError, 720: CooperativeLaunchError}
 
 
 cdef str decode(const char* text):
@@ -81,15 +104,55 @@ cdef str version_text(int version):
     return f"{version // 1000}.{version % 1000 // 10}"
 
 
-cdef str what_is_closed(str attempt, object subject, tuple involved):
-    """Names the closed one of the objects in a call: it stays closed, and is found though the core only
-    said that one was.
-    """
-    for name, thing in (*involved, (noun_of(subject), subject)):
-        if getattr(thing, "is_closed", False):
-            text = repr(thing)
-            return f"{name} is closed" if text in attempt else f"{name}, {text}, is closed"
-    return "another thread closed what it needs"  # a resource behind the resource
+cdef class Failure:
+    """What the texts of OUTCOMES say of an attempt that failed; asked only for what the text has in it."""
+
+    cdef Status _status       # constant, as all of them
+    cdef str _attempt
+    cdef object _subject
+    cdef tuple _involved
+
+    @property
+    def code(self):
+        return self._status.code()
+
+    @property
+    def name(self):
+        return decode(error_name(self._status.code()))
+
+    @property
+    def meaning(self):
+        return decode(error_text(self._status.code()))
+
+    @property
+    def entry_point(self):
+        return decode(describe(self._status.entry()).symbol)
+
+    @property
+    def since(self):
+        return version_text(describe(self._status.entry()).version)
+
+    @property
+    def deferred(self):
+        return ", deferred: the failure is of work submitted earlier" if self._status.code() in STICKY else ""
+
+    @property
+    def next_step(self):
+        usual = "see the CUDA driver API reference"
+        if self._status.reason() == Reason.poisoned:
+            usual = "compute-sanitizer finds the place"
+        return NEXT_STEPS.get(self._status.code(), usual)
+
+    @property
+    def what_is_closed(self):
+        """Names the closed one of the objects in a call: it stays closed, and is found though the core only
+        said that one was.
+        """
+        for name, thing in (*self._involved, (noun_of(self._subject), self._subject)):
+            if getattr(thing, "is_closed", False):
+                text = repr(thing)
+                return f"{name} is closed" if text in self._attempt else f"{name}, {text}, is closed"
+        return "another thread closed what it needs"  # a resource behind the resource
 
 
 cdef str noun_of(object thing):
@@ -102,32 +165,16 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     `involved`: pairs of a name and an object, for what may be closed beside the subject.
     """
     cdef Reason reason = status.reason()
+    cdef Failure failure
     if reason == Reason.interrupted:
         pass_on()  # what a signal's handler raised while the core waited
-    cdef str attempt = f"cannot {verb} {subject}"
-    cdef str entry = decode(describe(status.entry()).symbol)
-    cdef int code = status.code()
-    if reason == Reason.closed:
-        raise ClosedError(f"{attempt}: {what_is_closed(attempt, subject, involved)}")
-    if <int>reason in OUTCOMES:
-        error, text = OUTCOMES[<int>reason]
-        raise error(f"{attempt}: {text}")
-    if reason == Reason.absent:
-        since = version_text(describe(status.entry()).version)
-        raise NotSupportedError(
-            f"{attempt}: the driver has no {entry}; drivers of CUDA {since} and newer have it", entry_point=entry
-        )
-    name = decode(error_name(code))
-    if reason == Reason.poisoned:
-        raise ContextPoisonedError(
-            f"{attempt}: the device's context ended with {name} ({decode(error_text(code))}), first reported by "
-            f"{entry}; {NEXT_STEPS.get(code, 'compute-sanitizer finds the place')}; restart the process",
-            code, name, entry,
-        )
-    next_step = NEXT_STEPS.get(code, "see the CUDA driver API reference")
-    deferred = ", deferred: the failure is of work submitted earlier" if code in STICKY else ""
-    message = f"{attempt}: {name} ({decode(error_text(code))}{deferred}); {next_step}"
-    raise {2: OutOfMemoryError, 720: CooperativeLaunchError}.get(code, CUDAError)(message, code, name, entry)
+    error, text, told = OUTCOMES[<int>reason]
+    if reason == Reason.driver:
+        error = ANSWERS.get(status.code(), error)
+    failure = Failure.__new__(Failure)
+    failure._status, failure._attempt = status, f"cannot {verb} {subject}"
+    failure._subject, failure._involved = subject, involved
+    raise error(f"{failure._attempt}: {text.format(failure)}", **{each: getattr(failure, each) for each in told})
 
 
 cdef int refuse_in_child(str verb, object subject) except -1:

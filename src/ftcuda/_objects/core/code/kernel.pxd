@@ -5,7 +5,7 @@ from libcpp.vector cimport vector
 
 from core.code.module cimport Module
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 

@@ -3,7 +3,7 @@ from libcpp.string cimport string
 from libcpp.vector cimport vector
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 

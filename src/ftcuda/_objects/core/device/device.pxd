@@ -1,8 +1,8 @@
 from libcpp cimport bool
 from libcpp.string cimport string
 
-from core.driver.status cimport Status
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:

@@ -1,6 +1,6 @@
 from libcpp cimport bool
 
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 
 
 cdef extern from "_core/device/mailbox.hpp" namespace "ftcuda::core::mailbox" nogil:

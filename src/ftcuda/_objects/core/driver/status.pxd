@@ -2,22 +2,6 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
     cppclass Entry:
         pass
 
-    enum class Reason:
-        none
-        driver
-        absent
-        not_supported
-        closed
-        poisoned
-        forked
-        wrong_device
-        not_found
-        capturing
-        timed_out
-        interrupted
-        abandoned
-        other_task
-
     cppclass EntryDescription:
         const char* symbol
         int version
@@ -25,12 +9,3 @@ cdef extern from "_driver/status.hpp" namespace "ftcuda::driver" nogil:
     const EntryDescription& describe(Entry entry)
     const char* error_name(int code)
     const char* error_text(int code)
-
-    cppclass Status:
-        Status()
-        Status(Reason)
-        bint ok()
-        void ignore()
-        Reason reason()
-        Entry entry()
-        int code()

@@ -2,12 +2,12 @@ from libcpp cimport bool
 from libcpp.vector cimport vector
 
 from core.code.kernel cimport Kernel
-from core.driver.status cimport Status
 from core.launch.launch cimport LaunchShape
 from core.launch.tensor_map cimport TensorMap, TensorMapState
 from core.memory.buffer cimport Buffer
 from core.stream.deferred_release cimport ForeignReference
 from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 

@@ -1,9 +1,9 @@
 from libcpp cimport bool
 
 from core.code.kernel cimport CUlaunchConfig, Kernel
-from core.driver.status cimport Status
 from core.memory.buffer cimport Buffer
 from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
 
 
 cdef extern from "_core/launch/launch.hpp" namespace "ftcuda::core" nogil:

@@ -2,11 +2,11 @@ from libc.stdint cimport uint32_t, uint64_t
 from libcpp cimport bool
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.memory.account cimport Account
 from core.memory.resource cimport MemoryResource
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 

@@ -1,9 +1,9 @@
 from libc.stdint cimport uint64_t
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.memory.buffer cimport Buffer
 from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
 
 
 cdef extern from "_core/memory/copy.hpp" namespace "ftcuda::core" nogil:

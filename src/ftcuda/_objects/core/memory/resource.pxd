@@ -2,7 +2,7 @@ from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 

@@ -1,5 +1,5 @@
 from core.device.device cimport Context
-from core.driver.status cimport Status
+from core.sync.reason cimport Status
 
 
 cdef extern from "_core/memory/staging.hpp" namespace "ftcuda::core" nogil:

@@ -1,9 +1,9 @@
 from libcpp cimport bool
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
 from core.sync.ref cimport Shared
 
 

@@ -1,9 +1,9 @@
 from libcpp cimport bool
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
-from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:

@@ -2,10 +2,10 @@ from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
 from core.device.device cimport Context
-from core.driver.status cimport Status
 from core.stream.event cimport Event
-from core.sync.ref cimport Ref
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:

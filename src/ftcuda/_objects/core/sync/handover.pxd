@@ -1,7 +1,7 @@
 from libcpp cimport bool
 
-from core.driver.status cimport Status
 from core.sync.limit cimport Limit
+from core.sync.reason cimport Status
 
 
 cdef extern from "_core/sync/handover.hpp" namespace "ftcuda::core::handover" nogil:

@@ -1,0 +1,62 @@
+// What a call of the core came to: success, what the driver said, or an outcome that is the core's own.
+#pragma once
+
+#include "../../_driver/status.hpp"
+
+#include <cstdint>
+
+namespace ftcuda::core {
+
+using driver::Entry;
+
+enum class Reason : std::uint8_t {
+    // The driver layer's, by its numbers: nothing is wrong, the driver answered `code`, or it has no such entry point.
+    none = static_cast<std::uint8_t>(driver::Reason::none),
+    driver = static_cast<std::uint8_t>(driver::Reason::driver),
+    absent = static_cast<std::uint8_t>(driver::Reason::absent),
+    // The core's own.
+    not_supported,  // the device or driver mode lacks the feature
+    closed,         // the object was closed
+    poisoned,       // an earlier failure, `code` reported by `entry`, ended the context
+    forked,         // this process is a fork of the one that used the driver
+    wrong_device,   // two objects of different devices in one call
+    not_found,      // no such symbol
+    capturing,      // a stream is being captured
+    timed_out,      // a wait came to its limit; what it waited for runs on
+    interrupted,    // a wait was ended by the one who is asked for that
+    abandoned,      // whoever was in the exclusive section will not end it; it is ended now
+    other_task,     // another task of this thread is in the exclusive section
+};
+
+class [[nodiscard]] Status {
+public:
+    constexpr Status() noexcept = default;
+    constexpr Status(Reason reason, Entry entry = Entry::none, abi::CUresult code = 0) noexcept
+        : code_(code), entry_(entry), reason_(reason) {}
+    // What a call of the driver came to is what the core's call came to.
+    constexpr Status(driver::Status status) noexcept
+        : code_(status.code()), entry_(status.entry()), reason_(static_cast<Reason>(status.reason())) {}
+
+    static constexpr Status from_driver(abi::CUresult code, Entry entry) noexcept {
+        return driver::Status::from_driver(code, entry);
+    }
+
+    constexpr bool ok() const noexcept { return reason_ == Reason::none; }
+    constexpr Reason reason() const noexcept { return reason_; }
+    constexpr Entry entry() const noexcept { return entry_; }
+    constexpr abi::CUresult code() const noexcept { return code_; }
+
+    constexpr bool is(abi::CUresult code) const noexcept { return reason_ == Reason::driver && code_ == code; }
+
+    // Success: silences [[nodiscard]] where a failure means nothing, and says so at the call.
+    void ignore() const noexcept {}
+
+private:
+    abi::CUresult code_ = abi::CUDA_SUCCESS;
+    Entry entry_ = Entry::none;
+    Reason reason_ = Reason::none;
+};
+
+static_assert(sizeof(Status) == sizeof(driver::Status), "a Status travels in one register, and is the driver layer's");
+
+}  // namespace ftcuda::core
