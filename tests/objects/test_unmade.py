@@ -29,6 +29,7 @@ from ftcuda import (
     TrackingMemoryResource,
     launch,
 )
+from ftcuda._objects.support.public_class import public_classes, stand_above
 
 MADE_BY_OTHERS = (BoundLaunch, Buffer, Event, Kernel, ObjectCode, Stream, TensorMapDescriptor)
 HEAP_TYPE = 1 << 9  # of a type's __flags__: written in Python
@@ -48,7 +49,29 @@ def test_only_ftcuda_makes_these(kind):
             make()
 
 
-@pytest.mark.parametrize("kind", [Buffer, Device, Kernel, StridedMemoryView])
+HANDLES = public_classes()
+
+
+def test_each_handle_has_its_public_class():
+    assert set(HANDLES.values()) == {Buffer, Device, Kernel, ObjectCode, StridedMemoryView}
+    for handle, kind in HANDLES.items():
+        assert kind.__base__ is handle
+
+
+def test_a_class_stands_above_a_handle_once():
+    handle = Buffer.__base__
+    for public, below, words in (
+        (Buffer, handle, "stands above .* already"),
+        (int, handle, "stands above .* already"),
+        (Buffer, Buffer, "not declared as a handle"),
+        (bool, int, "not declared as a handle"),
+    ):
+        with pytest.raises(TypeError, match=words):
+            stand_above(public, below)
+    assert public_classes() == HANDLES
+
+
+@pytest.mark.parametrize("kind", sorted(HANDLES.values(), key=lambda kind: kind.__name__))
 def test_nobody_makes_the_handle_below_a_public_class(kind):
     handle = kind.__base__
     assert handle.__name__.endswith("Handle")

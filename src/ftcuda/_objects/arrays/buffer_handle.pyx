@@ -14,7 +14,8 @@ from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.support.deferred_release cimport PendingCall, amid_collection, make_call, release_holder
 from ftcuda._objects.support.device_handle cimport as_device
-from ftcuda._objects.support.raising cimport raise_status, refuse_to_make_base
+from ftcuda._objects.support.public_class cimport declare_handle
+from ftcuda._objects.support.raising cimport raise_status
 
 from ftcuda._objects.support.hooks import FREED, announce
 from ftcuda._objects.support.deferred_release import AFTER_COLLECTIONS
@@ -140,7 +141,7 @@ cdef PyTypeObject* buffer_type = <PyTypeObject*>BufferHandle
 cdef traverseproc visit_fields = buffer_type.tp_traverse  # constant
 buffer_type.tp_traverse = visit_all
 
-refuse_to_make_base(BufferHandle)
+declare_handle(BufferHandle)
 
 
 def end_collection():

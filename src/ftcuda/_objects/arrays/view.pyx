@@ -11,9 +11,10 @@ from ftcuda._objects.arrays.imports cimport (
     no_stream, stream_of,
 )
 from ftcuda._objects.arrays.tensor_map cimport TensorMapDescriptor
-from ftcuda._objects.arrays.view_handle cimport ViewHandle, put_view_class, same_view
+from ftcuda._objects.arrays.view_handle cimport ViewHandle, same_view
 from ftcuda._objects.stream.stream cimport as_stream
 from ftcuda._objects.support.device_handle cimport as_device
+from ftcuda._objects.support.public_class cimport stand_above
 
 from ftcuda._objects.arrays.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -291,7 +292,7 @@ cdef class StridedMemoryView(ViewHandle):
         return array.astype(wanted, copy=bool(copy))
 
 
-put_view_class(StridedMemoryView)
+stand_above(StridedMemoryView, ViewHandle)
 
 
 cdef object host_array(ViewHandle view):

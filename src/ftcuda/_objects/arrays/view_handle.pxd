@@ -36,7 +36,6 @@ cdef class ViewHandle:
     cdef bint is_contiguous(self)
 
 
-cdef int put_view_class(object wanted) except -1
 cdef ViewHandle unmade_view()
 cdef ViewHandle same_view(ViewHandle other)
 cdef ViewHandle new_view(object exporter, Stream stream, tuple shape, tuple strides)

@@ -1,18 +1,12 @@
 """What imports, exports, launches and tensor maps need of a view."""
 
-from cpython.object cimport PyObject
-
 cimport core.memory.buffer as buffers
 from core.memory.copy cimport Place
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA, CUDA_HOST, CUDA_MANAGED
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.raising cimport refuse_to_make_base
+from ftcuda._objects.support.public_class cimport PublicClass, declare_handle, unmade
 
 from ftcuda._objects.arrays.elements import OPAQUE
-
-cdef extern from "Python.h":
-    ctypedef struct PyTypeObject:
-        object (*tp_new)(PyTypeObject* type, PyObject* arguments, PyObject* keywords)
 
 
 cdef class ViewHandle:
@@ -80,22 +74,12 @@ cdef class ViewHandle:
         return f"<StridedMemoryView {self._pointer:#x}, shape {self._shape}, {self._bits // 8}-byte elements, {kind}>"
 
 
-refuse_to_make_base(ViewHandle)
-
-
-# The class of views, which stands above what views do. Set when ftcuda is imported, by its module; constant afterwards.
-cdef object view_class = ViewHandle
-
-
-cdef int put_view_class(object wanted) except -1:
-    global view_class
-    view_class = wanted
-    return 0
+cdef const PublicClass* views = declare_handle(ViewHandle)
 
 
 cdef ViewHandle unmade_view():
     """A view to be filled, which nobody else has yet."""
-    return (<PyTypeObject*>view_class).tp_new(<PyTypeObject*>view_class, <PyObject*>(), NULL)
+    return unmade(views)
 
 
 cdef ViewHandle same_view(ViewHandle other):

@@ -1,6 +1,6 @@
 """What kernels need of the code that they are in."""
 
-from ftcuda._objects.support.raising cimport refuse_to_make_base
+from ftcuda._objects.support.public_class cimport declare_handle
 
 
 cdef class CodeHandle:
@@ -14,4 +14,4 @@ cdef class CodeHandle:
                 self._module.release()
 
 
-refuse_to_make_base(CodeHandle)
+declare_handle(CodeHandle)

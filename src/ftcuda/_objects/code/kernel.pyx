@@ -14,6 +14,7 @@ from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.launch.bound_launch cimport bind
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 
 from ftcuda._objects.support.handles import checked_handle
@@ -178,6 +179,7 @@ cdef class Kernel:
         return f"<Kernel {self._name}>"
 
 
+stand_above(Kernel, KernelHandle)
 refuse_to_make(Kernel)
 
 

@@ -17,6 +17,7 @@ from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.memory.buffer cimport Buffer
+from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
@@ -428,4 +429,5 @@ cdef class ObjectCode(CodeHandle):
             self._symbol_mapping)
 
 
+stand_above(ObjectCode, CodeHandle)
 refuse_to_make(ObjectCode)

@@ -5,7 +5,7 @@ from collections import namedtuple
 
 from cpython.object cimport PyObject
 
-from core.device.device cimport DEVICE_LIMIT, Context
+from core.device.device cimport Context
 from core.device.device cimport Device as CoreDevice
 from core.memory.staging cimport Staging
 from core.sync.limit cimport Limit
@@ -13,8 +13,9 @@ from core.sync.reason cimport Status
 from ftcuda._objects.memory.default_resource cimport allocate_on, choose_resource, default_resource
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.device_handle cimport DeviceHandle, device_at, known, put_object
+from ftcuda._objects.support.device_handle cimport DeviceHandle, device_at, known
 from ftcuda._objects.support.driver cimport require_driver
+from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport check, deliver_mail
 from ftcuda._objects.support.waiting cimport limit_of
 
@@ -27,9 +28,6 @@ cdef extern from "Python.h":
     ctypedef struct PyTypeObject:
         newfunc tp_new
         void* tp_vectorcall
-
-cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
-    bint make_immortal(object wanted)
 
 ComputeCapability = namedtuple("ComputeCapability", ("major", "minor"), module=__name__)
 
@@ -289,9 +287,6 @@ cdef object find_device(PyTypeObject* type, PyObject* arguments, PyObject* keywo
     return made
 
 
-for each in range(DEVICE_LIMIT):
-    put_object(each, Device.__new__(Device))
-    make_immortal(device_at(each))
-
+stand_above(Device, DeviceHandle)
 device_type.tp_new = find_device
 device_type.tp_vectorcall = NULL  # which would make objects without asking tp_new

@@ -3,7 +3,7 @@
 from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
 cimport core.code.kernel as core
-from ftcuda._objects.support.raising cimport refuse_to_make_base
+from ftcuda._objects.support.public_class cimport declare_handle
 
 from ftcuda.errors import NotSupportedError
 
@@ -48,4 +48,4 @@ cdef class KernelHandle:
         return 0
 
 
-refuse_to_make_base(KernelHandle)
+declare_handle(KernelHandle)

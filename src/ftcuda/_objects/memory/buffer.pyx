@@ -21,6 +21,7 @@ from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_way, release_holder
 from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -376,6 +377,8 @@ cdef class Buffer(BufferHandle):
     def __hash__(self):
         return hash((Buffer, self._buffer.pointer(), self._buffer.size()))
 
+
+stand_above(Buffer, BufferHandle)
 refuse_to_make(Buffer)
 
 

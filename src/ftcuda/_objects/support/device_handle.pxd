@@ -13,4 +13,3 @@ cdef int known(object device_id) except -1
 cdef DeviceHandle device_at(int ordinal)
 cdef DeviceHandle device_of(core.Context* context)
 cpdef DeviceHandle as_device(object device)
-cdef int put_object(int ordinal, DeviceHandle device) except -1

@@ -8,7 +8,11 @@ cimport core.device.device as core
 from core.device.device cimport DEVICE_LIMIT
 from core.sync.reason cimport Status
 from ftcuda._objects.support.driver cimport require_driver
-from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make_base
+from ftcuda._objects.support.public_class cimport PublicClass, declare_handle, unmade
+from ftcuda._objects.support.raising cimport check, raise_status
+
+cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
+    bint make_immortal(object wanted)
 
 
 cdef class DeviceHandle:
@@ -32,16 +36,24 @@ cdef class DeviceHandle:
         return context
 
 
-# One object for each device that there may be, which lives as long as the process. Filled when ftcuda is imported, by
-# the module of `Device`; constant afterwards.
+# One object for each device that there may be, which lives as long as the process. Filled when ftcuda is imported, once
+# `Device` is known; constant afterwards.
 cdef PyObject* objects[DEVICE_LIMIT]
 
 
-cdef int put_object(int ordinal, DeviceHandle device) except -1:
-    device._ordinal = ordinal
-    Py_INCREF(device)  # the table's, for ever
-    objects[ordinal] = <PyObject*>device
+cdef int make_objects(const PublicClass* above) except -1:
+    cdef DeviceHandle device
+    cdef int ordinal
+    for ordinal in range(DEVICE_LIMIT):
+        device = unmade(above)
+        device._ordinal = ordinal
+        Py_INCREF(device)  # the table's, for ever
+        make_immortal(device)
+        objects[ordinal] = <PyObject*>device
     return 0
+
+
+declare_handle(DeviceHandle, make_objects)
 
 
 cdef int known(object device_id) except -1:
@@ -84,6 +96,3 @@ cdef DeviceHandle device_of(core.Context* context):
 cpdef DeviceHandle as_device(object device):
     """`device` as a Device: itself, an ordinal, or the calling thread's for None."""
     return device if isinstance(device, DeviceHandle) else device_at(known(device))
-
-
-refuse_to_make_base(DeviceHandle)

@@ -2,7 +2,6 @@ from core.sync.reason cimport Status
 
 cdef extern from "_objects/support/only_made.hpp" namespace "ftcuda::objects":
     void refuse_to_make(object type)
-    void refuse_to_make_base(object type)
 
 cdef int raise_status(Status status, str verb, object subject, tuple involved=*) except -1
 
