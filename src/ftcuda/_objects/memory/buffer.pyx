@@ -109,7 +109,7 @@ cdef class Buffer(BufferHandle):
             ordinal = device_of_resource(mr, ordinal)
         device = as_device(None) if ordinal < 0 else as_device(ordinal)
         if owner is not None:
-            ownership = Ownership.of(owner)
+            ownership = Ownership.of(owner, buffer_behind(owner))
             holder = <void*>ownership
         made = core.Buffer.wrap(device.context_of()[0], pointer, bytes, holder)
         if mr is not None:
@@ -380,6 +380,13 @@ cdef class Buffer(BufferHandle):
 
 stand_above(Buffer, BufferHandle)
 refuse_to_make(Buffer)
+
+
+cdef BufferHandle buffer_behind(object owner):
+    """The buffer that an owner is, or is a view of."""
+    if isinstance(owner, BufferHandle):
+        return owner
+    return (<ViewHandle>owner)._buffer if isinstance(owner, ViewHandle) else None
 
 
 cdef int device_of_resource(object resource, int found) except -2:

@@ -2,6 +2,7 @@ cimport core.memory.buffer as buffers
 from cpython.object cimport PyObject
 from libcpp.atomic cimport atomic
 
+from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport PendingCall
 
@@ -35,5 +36,5 @@ cdef class Ownership:
     cdef buffers.Buffer* _lent      # constant, with a count and a lease: that of the owner, if it is a buffer or a view
 
     @staticmethod
-    cdef Ownership of(object owner)
+    cdef Ownership of(object owner, BufferHandle buffer)   # which may be None
     cdef void hold(self, buffers.Buffer* buffer) noexcept

@@ -13,7 +13,6 @@ from core.device.device cimport Context
 from core.stream.event cimport CUevent
 from core.sync.reason cimport Status
 from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
-from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until, release_holder
 
@@ -85,15 +84,10 @@ cdef class Ownership:
             self._lent.release_attached()
 
     @staticmethod
-    cdef Ownership of(object owner):
+    cdef Ownership of(object owner, BufferHandle buffer):
         cdef Ownership made = Ownership.__new__(Ownership)
         made.owner = owner
-        cdef BufferHandle buffer = None
         cdef bint entered
-        if isinstance(owner, BufferHandle):
-            buffer = owner
-        elif isinstance(owner, ViewHandle):
-            buffer = (<ViewHandle>owner)._buffer
         if buffer is not None:
             with nogil:
                 entered = buffer._buffer.enter()
