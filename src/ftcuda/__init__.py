@@ -4,15 +4,6 @@ Every public object may be shared by any number of threads. Importing the packag
 """
 
 import ftcuda._objects.process_bound  # noqa: F401 - what cannot be pickled says so from here on
-from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
-from ftcuda._objects.arrays.tensor_map_options import (
-    TensorMapDataType,
-    TensorMapDescriptorOptions,
-    TensorMapInterleave,
-    TensorMapL2Promotion,
-    TensorMapOOBFill,
-    TensorMapSwizzle,
-)
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
 from ftcuda._objects.code.program import ObjectCode, Program, nvrtc_version
@@ -22,6 +13,15 @@ from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch import launch
 from ftcuda._objects.launch.launch_config import LaunchConfig
+from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
+from ftcuda._objects.launch.tensor_map_options import (
+    TensorMapDataType,
+    TensorMapDescriptorOptions,
+    TensorMapInterleave,
+    TensorMapL2Promotion,
+    TensorMapOOBFill,
+    TensorMapSwizzle,
+)
 from ftcuda._objects.memory.account import LimitingMemoryResource, StatisticsMemoryResource
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.cache import CachingMemoryResource

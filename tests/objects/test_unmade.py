@@ -5,6 +5,7 @@ import inspect
 
 import numpy as np
 import pytest
+from ftcuda._objects.support.public_class import public_classes, stand_above
 
 import ftcuda
 import ftcuda.memory
@@ -29,7 +30,6 @@ from ftcuda import (
     TrackingMemoryResource,
     launch,
 )
-from ftcuda._objects.support.public_class import public_classes, stand_above
 
 MADE_BY_OTHERS = (BoundLaunch, Buffer, Event, Kernel, ObjectCode, Stream, TensorMapDescriptor)
 HEAP_TYPE = 1 << 9  # of a type's __flags__: written in Python

@@ -1,6 +1,6 @@
 """Objects to which nobody counts references."""
 
-from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
 from ftcuda._objects.code.program import ObjectCode

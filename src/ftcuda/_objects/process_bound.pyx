@@ -19,7 +19,7 @@ from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource, Pin
 from ftcuda._objects.memory.resource import MemoryPoolAttributes, MemoryResource
 from ftcuda._objects.memory.tracking import TrackingMemoryResource
 from ftcuda._objects.memory.wrapped import WrappedMemoryResource
-from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
+from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.stream.stream import ExclusiveSection, Stream
 

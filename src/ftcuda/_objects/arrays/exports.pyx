@@ -8,7 +8,7 @@ cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.memory.copy cimport Place
 from core.sync.reason cimport Reason, Status
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, pinned_memory
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle, pinned_memory
 from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
 )

@@ -1,5 +1,5 @@
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
 
 cdef Stream stream_of(object stream)

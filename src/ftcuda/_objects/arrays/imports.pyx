@@ -5,12 +5,12 @@ from cpython.buffer cimport PyObject_CheckBuffer
 from libc.stdint cimport uint64_t
 
 from core.memory.copy cimport Location
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, ordinal_of_memory
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA, CUDA_HOST, CUDA_MANAGED, DLTensor, Imported, consume
 from ftcuda._objects.arrays.lease cimport Lease
 from ftcuda._objects.arrays.view_handle cimport ViewHandle, contiguous_strides, new_view, same_view
+from ftcuda._objects.device.device_handle cimport as_device
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle, ordinal_of_memory
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.device_handle cimport as_device
 
 from ftcuda._objects.arrays.array_interface import MAX_RANK, check_reach, ints, is_int, parse
 from ftcuda._objects.arrays.elements import OPAQUE, as_element, element_of

@@ -1,5 +1,5 @@
 cimport core.memory.buffer as buffers
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 
 
 cdef class Lease:

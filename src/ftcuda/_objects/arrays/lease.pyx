@@ -1,7 +1,7 @@
 """Leases on buffers for what others read of them."""
 
 cimport core.memory.buffer as buffers
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.support.deferred_release cimport release_holder
 
 from ftcuda.errors import ClosedError

@@ -3,8 +3,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ftcuda._objects.arrays.tensor_map import TensorMapDescriptor
-from ftcuda._objects.arrays.tensor_map_options import (
+from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
+from ftcuda._objects.launch.tensor_map_options import (
     TensorMapDescriptorOptions,
     TensorMapInterleave,
     TensorMapL2Promotion,

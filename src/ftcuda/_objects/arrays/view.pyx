@@ -3,17 +3,17 @@
 import numpy as np
 from cpython.buffer cimport PyObject_GetBuffer
 
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.exports cimport copy_views, export_view, interface_of
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.arrays.imports cimport (
     any_view, buffer_view, consumer_of, cuda_interface_view, dlpack_view, host_interface_view, is_ours,
     no_stream, stream_of,
 )
-from ftcuda._objects.arrays.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.arrays.view_handle cimport ViewHandle, same_view
+from ftcuda._objects.device.device_handle cimport as_device
+from ftcuda._objects.launch.tensor_map cimport TensorMapDescriptor
 from ftcuda._objects.stream.stream cimport as_stream
-from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.support.public_class cimport stand_above
 
 from ftcuda._objects.arrays.elements import DTYPES, KINDS, OPAQUE, as_element, dtype_of, element_of

@@ -3,7 +3,7 @@ from libc.stdint cimport uint64_t
 cimport core.memory.buffer as buffers
 from core.memory.copy cimport Place
 from ftcuda._objects.arrays.dlpack cimport Imported
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
 
 

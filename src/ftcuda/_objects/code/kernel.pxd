@@ -1,7 +1,7 @@
 cimport core.code.kernel as core
 cimport core.code.module as modules
 from core.device.device cimport Context
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 
 
 cdef class Kernel(KernelHandle):

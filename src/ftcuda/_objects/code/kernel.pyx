@@ -10,7 +10,7 @@ from core.device.device cimport Context
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.code_handle cimport CodeHandle
-from ftcuda._objects.support.device_handle cimport as_device
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.launch.bound_launch cimport bind
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream

@@ -15,7 +15,7 @@ from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.sync.reason cimport Status
 from ftcuda._objects.code.code_handle cimport CodeHandle
 from ftcuda._objects.code.kernel cimport Kernel
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
+from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ftcuda._objects.support.device_handle import as_device
+from ftcuda._objects.device.device_handle import as_device
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType
 

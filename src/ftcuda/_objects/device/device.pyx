@@ -10,10 +10,10 @@ from core.device.device cimport Device as CoreDevice
 from core.memory.staging cimport Staging
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
+from ftcuda._objects.device.device_handle cimport DeviceHandle, device_at, known
 from ftcuda._objects.memory.default_resource cimport allocate_on, choose_resource, default_resource
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.device_handle cimport DeviceHandle, device_at, known
 from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport check, deliver_mail

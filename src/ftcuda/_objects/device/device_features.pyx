@@ -2,7 +2,7 @@
 
 import sys
 
-from ftcuda._objects.support.device_handle cimport DeviceHandle
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 
 from ftcuda._objects.device.device_properties import FLAGS, INTEGERS
 from ftcuda._objects.support.driver import driver_info

@@ -1,7 +1,7 @@
 cimport core.memory.buffer as buffers
 from core.launch.bound_launch cimport BoundArgument
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.stream.stream cimport Stream
 
 cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1

@@ -26,12 +26,12 @@ from core.launch.bound_launch cimport BoundArgument
 from core.launch.tensor_map cimport TensorMap
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
-from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.arrays.imports cimport is_masked, located, view_or_none
 from ftcuda._objects.arrays.view cimport StridedMemoryView
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle, Slot
-from ftcuda._objects.support.device_handle cimport as_device
+from ftcuda._objects.code.kernel_handle cimport KernelHandle, Slot
+from ftcuda._objects.device.device_handle cimport as_device
+from ftcuda._objects.launch.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.stream.stream cimport Stream
 

@@ -1,5 +1,5 @@
 cimport core.launch.bound_launch as core
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 
 

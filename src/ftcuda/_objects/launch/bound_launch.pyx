@@ -10,7 +10,7 @@ from core.launch.bound_launch cimport BoundArgument
 from core.stream.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, as_stream

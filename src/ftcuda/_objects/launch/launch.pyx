@@ -8,10 +8,10 @@ cimport core.launch.launch as core
 cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
 from core.sync.reason cimport Status
-from ftcuda._objects.arrays.tensor_map cimport MAP_BYTES, TensorMapDescriptor
-from ftcuda._objects.launch.kernel_handle cimport KernelHandle
-from ftcuda._objects.launch.launch_config cimport LaunchConfig
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
+from ftcuda._objects.launch.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release, release_done
 from ftcuda._objects.support.raising cimport raise_status

@@ -11,16 +11,16 @@ cimport core.stream.stream as streams
 from core.memory.copy cimport Location
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
 from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
+from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
 from ftcuda._objects.memory.copy cimport copy_buffer, keep_foreign
 from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_way, release_holder
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 

@@ -5,10 +5,10 @@ from collections import namedtuple
 cimport core.memory.resource as core
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.memory.device_memory cimport uncached
 from ftcuda._objects.memory.resource cimport MemoryResource, not_made
 from ftcuda._objects.memory.size cimport checked_size
-from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.support.raising cimport check, refuse_in_child
 
 CacheStatistics = namedtuple(

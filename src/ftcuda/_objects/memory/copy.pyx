@@ -4,7 +4,7 @@ cimport core.stream.stream as streams
 from core.memory.copy cimport Place
 from core.memory.copy cimport copy as copy_places
 from core.sync.reason cimport Status
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport defer_release
 from ftcuda._objects.support.raising cimport raise_status

@@ -2,7 +2,7 @@ cimport core.memory.buffer as buffers
 from cpython.object cimport PyObject
 from libcpp.atomic cimport atomic
 
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport PendingCall
 

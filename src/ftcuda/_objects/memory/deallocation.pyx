@@ -12,7 +12,7 @@ cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.stream.event cimport CUevent
 from core.sync.reason cimport Status
-from ftcuda._objects.arrays.buffer_handle cimport BufferHandle
+from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until, release_holder
 

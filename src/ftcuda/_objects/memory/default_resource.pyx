@@ -1,10 +1,10 @@
 """The resource of each device, which `Device.allocate` takes."""
 
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.memory.buffer cimport checked_buffer
 from ftcuda._objects.memory.cache cimport CachingMemoryResource
 from ftcuda._objects.memory.device_memory cimport uncached
 from ftcuda._objects.memory.resource cimport MemoryResource, allocate
-from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     void make_immortal(object wanted)

@@ -1,4 +1,4 @@
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.memory.resource cimport MemoryResource
-from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 cdef MemoryResource uncached(DeviceHandle device)

@@ -2,10 +2,10 @@
 
 from typing import SupportsIndex
 
+from ftcuda._objects.device.device_handle import as_device
 from ftcuda._objects.memory.buffer import Buffer, checked_buffer
 from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource
 from ftcuda._objects.memory.resource import MemoryResource
-from ftcuda._objects.support.device_handle import as_device
 
 
 class HostDeviceBuffer:

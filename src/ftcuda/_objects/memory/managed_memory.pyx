@@ -1,8 +1,8 @@
 """The resource of managed memory."""
 
 from core.memory.resource cimport MemoryKind
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.memory.resource cimport MemoryResource, make, make_plain
-from ftcuda._objects.support.device_handle cimport as_device
 
 from ftcuda._objects.support.options import ManagedMemoryResourceOptions, checked
 from ftcuda.errors import NotSupportedError

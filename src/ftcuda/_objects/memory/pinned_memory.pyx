@@ -1,9 +1,9 @@
 """Resources of pinned host memory."""
 
 from core.memory.resource cimport MemoryKind
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.memory.resource cimport MemoryResource, make, make_plain
 from ftcuda._objects.memory.size cimport checked_size
-from ftcuda._objects.support.device_handle cimport as_device
 
 from ftcuda._objects.support.options import PinnedMemoryResourceOptions, checked, refuse_ipc
 

@@ -1,7 +1,7 @@
 cimport core.memory.resource as core
 from core.memory.resource cimport MemoryKind
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.memory.buffer cimport Buffer
-from ftcuda._objects.support.device_handle cimport DeviceHandle
 
 
 cdef class MemoryResource:

@@ -12,11 +12,11 @@ from core.driver.status cimport describe
 from core.memory.resource cimport MemoryKind
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
+from ftcuda._objects.device.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
-from ftcuda._objects.support.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce

@@ -1,5 +1,5 @@
 cimport core.stream.event as core
-from ftcuda._objects.support.device_handle cimport DeviceHandle
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 
 
 cdef class Event:

@@ -6,7 +6,7 @@ from core.sync.limit cimport Limit
 from core.sync.ref cimport Ref
 from libcpp cimport bool
 from core.sync.reason cimport Status
-from ftcuda._objects.support.device_handle cimport DeviceHandle, device_of
+from ftcuda._objects.device.device_handle cimport DeviceHandle, device_of
 from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 

@@ -1,6 +1,6 @@
 cimport core.stream.stream as core
 from core.device.device cimport Context
-from ftcuda._objects.support.device_handle cimport DeviceHandle
+from ftcuda._objects.device.device_handle cimport DeviceHandle
 
 
 cdef class Stream:

@@ -12,10 +12,10 @@ from core.device.device cimport Context
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device, device_of
-from ftcuda._objects.support.driver cimport require_driver
+from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 

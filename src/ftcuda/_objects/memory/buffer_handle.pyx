@@ -12,8 +12,8 @@ from core.memory.copy cimport Location, locate
 from core.memory.resource cimport MemoryKind
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.support.deferred_release cimport PendingCall, amid_collection, make_call, release_holder
-from ftcuda._objects.support.device_handle cimport as_device
 from ftcuda._objects.support.public_class cimport declare_handle
 from ftcuda._objects.support.raising cimport raise_status
 

@@ -1,12 +1,12 @@
-from ftcuda._objects.arrays.tensor_map_options import (
+from ftcuda._objects.arrays.view import StridedMemoryView
+from ftcuda._objects.device.device import Device
+from ftcuda._objects.launch.tensor_map_options import (
     TensorMapDescriptorOptions,
     TensorMapInterleave,
     TensorMapL2Promotion,
     TensorMapOOBFill,
     TensorMapSwizzle,
 )
-from ftcuda._objects.arrays.view import StridedMemoryView
-from ftcuda._objects.device.device import Device
 from ftcuda._objects.memory.buffer import DeviceArray
 
 class TensorMapDescriptor:

@@ -12,12 +12,12 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.imports cimport located, view_of_argument
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.support.device_handle cimport DeviceHandle, as_device
+from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_in_child, refuse_to_make
 
 from ftcuda._objects.support.options import checked
-from ftcuda._objects.arrays.tensor_map_options import (
+from ftcuda._objects.launch.tensor_map_options import (
     CORNERS,
     SIZES,
     TensorMapDescriptorOptions,
