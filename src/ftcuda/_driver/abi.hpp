@@ -20,6 +20,8 @@ using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUgraph = struct CUgraph_st*;
+using CUgraphNode = struct CUgraphNode_st*;
+using CUuserObject = struct CUuserObject_st*;
 using CUhostFn = void (*)(void* user_data);
 using CUoccupancyB2DSize = std::size_t (*)(int block_size);
 
@@ -102,6 +104,11 @@ enum : int {  // CUstreamCaptureStatus
     CU_STREAM_CAPTURE_STATUS_NONE = 0,
     CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
     CU_STREAM_CAPTURE_STATUS_INVALIDATED = 2,
+};
+
+enum : unsigned {  // CUuserObject_flags, CUuserObjectRetain_flags
+    CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+    CU_GRAPH_USER_OBJECT_MOVE = 1,
 };
 
 enum : int {  // CUdevice_attribute

@@ -13,6 +13,7 @@ namespace ftcuda::sim {
 namespace {
 
 std::atomic<bool> forked{false};
+thread_local int destructors = 0;  // that this thread is in
 
 // Calls that touch the calling thread alone, or nothing: no other thread can tell when they were made.
 bool is_private(Call call) noexcept {
@@ -38,6 +39,9 @@ void refuse_after_fork() noexcept {
 
 bool is_forked() noexcept { return forked.load(std::memory_order_relaxed); }
 
+InDestructor::InDestructor() noexcept { ++destructors; }
+InDestructor::~InDestructor() { --destructors; }
+
 Passage::~Passage() { leave_call(); }
 
 CUresult enter(Call call) {
@@ -45,6 +49,7 @@ CUresult enter(Call call) {
     CUresult result = CUDA_SUCCESS;
     if (apply_faults(call, result)) return result;
     if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;
+    if (destructors != 0) return CUDA_ERROR_NOT_PERMITTED;
     if (describe(call).version > profile()->driver_version) return CUDA_ERROR_NOT_FOUND;
     return driver_state().initialised.load(std::memory_order_acquire) ? CUDA_SUCCESS : CUDA_ERROR_NOT_INITIALIZED;
 }

@@ -12,6 +12,14 @@ bool is_forked() noexcept;
 // Success, or what the exported function is to answer at once.
 CUresult enter(Call call);
 
+// Around the program's destructor of a user object, which may not call the driver.
+struct InDestructor {
+    InDestructor() noexcept;
+    InDestructor(const InDestructor&) = delete;
+    InDestructor& operator=(const InDestructor&) = delete;
+    ~InDestructor();
+};
+
 // Around an exported function's body: a fault may hold the call when it is done and before it returns.
 struct Passage {
     Passage() noexcept = default;

@@ -99,8 +99,13 @@ struct Event {
     std::shared_ptr<Capture> capture;    // recorded in a capturing stream
 };
 
+struct Graph;
+
 struct Capture {
     std::shared_ptr<Stream> origin;
+    std::uint64_t id = 0;
+    std::shared_ptr<Graph> graph;
+    CUgraph graph_handle = nullptr;
     std::uint64_t thread = 0;
     int mode = 0;
     bool invalidated = false;
@@ -108,8 +113,16 @@ struct Capture {
     std::uint64_t nodes = 0;
 };
 
+// Something of the program's that graphs keep: `destroy` is called once nobody has a reference to it any more.
+struct UserObject {
+    void* data = nullptr;
+    CUhostFn destroy = nullptr;
+    std::uint64_t references = 0;
+};
+
 struct Graph {
     std::uint64_t nodes = 0;
+    std::map<CUuserObject, std::uint64_t> user_objects;  // how many references it has to each
 };
 
 struct Pool {
@@ -232,11 +245,13 @@ struct DriverState {
     Handles<Graph> graphs{7};
     Handles<Library> libraries{8};
     Handles<Kernel> kernels{9};
+    Handles<UserObject> user_objects{10};
 
     std::map<std::uint64_t, Allocation> allocations;  // by begin
     std::uint64_t next_allocation_id = 1;
 
     std::vector<std::shared_ptr<Capture>> captures;
+    std::uint64_t capture_count = 0;
 
     std::vector<std::string> violations;
     std::uint64_t violation_count = 0;

@@ -1,0 +1,64 @@
+// Exports: user objects.
+#include "user_object.hpp"
+
+#include "../calls/gate.hpp"
+
+namespace ftcuda::sim {
+
+EndedObjects::~EndedObjects() {
+    const InDestructor scope;
+    for (const UserObject& object : objects_) object.destroy(object.data);
+}
+
+void EndedObjects::graph_is_gone(const Graph& graph) {
+    for (const auto& [handle, references] : graph.user_objects) {
+        release(handle, *driver_state().user_objects.find(handle), references);
+    }
+}
+
+void EndedObjects::release(CUuserObject handle, UserObject& object, std::uint64_t references) {
+    object.references -= references;
+    if (object.references != 0) return;
+    objects_.push_back(object);
+    driver_state().user_objects.remove(handle);
+}
+
+FTCUDA_SIM_EXPORT CUresult cuUserObjectCreate(CUuserObject* object, void* data, CUhostFn destroy, unsigned references,
+                                              unsigned flags) {
+    FTCUDA_SIM_ENTER(cuUserObjectCreate);
+    if (object == nullptr || destroy == nullptr || references == 0 || flags != CU_USER_OBJECT_NO_DESTRUCTOR_SYNC)
+        return CUDA_ERROR_INVALID_VALUE;
+    const Guard lock(driver_state().mutex);
+    const auto made = std::make_shared<UserObject>(UserObject{data, destroy, references});
+    *object = reinterpret_cast<CUuserObject>(driver_state().user_objects.add(made));
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned references) {
+    FTCUDA_SIM_ENTER(cuUserObjectRelease);
+    EndedObjects ended;
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<UserObject> object = driver_state().user_objects.find(handle);
+    if (!object || references == 0 || references > object->references) return CUDA_ERROR_INVALID_VALUE;
+    ended.release(handle, *object, references);
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject object_handle, unsigned references,
+                                                   unsigned flags) {
+    FTCUDA_SIM_ENTER(cuGraphRetainUserObject);
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Graph> graph = driver_state().graphs.find(handle);
+    const std::shared_ptr<UserObject> object = driver_state().user_objects.find(object_handle);
+    if (!graph || !object || references == 0 || flags > CU_GRAPH_USER_OBJECT_MOVE) return CUDA_ERROR_INVALID_VALUE;
+    for (const std::shared_ptr<Capture>& capture : driver_state().captures) {
+        if (capture->graph == graph && capture->invalidated) return CUDA_ERROR_INVALID_VALUE;
+    }
+    const bool moves = flags == CU_GRAPH_USER_OBJECT_MOVE;
+    if (moves && references > object->references) return CUDA_ERROR_INVALID_VALUE;
+    if (!moves) object->references += references;
+    graph->user_objects[object_handle] += references;
+    return CUDA_SUCCESS;
+}
+
+}  // namespace ftcuda::sim
