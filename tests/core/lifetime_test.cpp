@@ -84,10 +84,10 @@ struct SpreadHandle {
         ++destroyed;
     }
     bool use(int user) {
-        bool is_last = false;
-        const bool inside = lifetime.enter(is_last);
+        const ftcuda::core::Entrance entrance = lifetime.enter();
+        const bool inside = entrance == ftcuda::core::Entrance::inside;
         if (inside) ++written[static_cast<std::size_t>(user)];
-        if (inside ? lifetime.leave() : is_last) destroy();
+        if (inside ? lifetime.leave() : entrance == ftcuda::core::Entrance::last) destroy();
         return inside;
     }
     void close() {

@@ -83,17 +83,18 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
         CHECK(Buffer::allocate(memory, 64, stream.get(), buffer).ok());
         Ref<Event> event;
         CHECK(Event::create(context, abi::CU_EVENT_DISABLE_TIMING, event).ok());
-        CHECK(buffer->fill(0, 4, *stream).ok());
+        CHECK(fill(*buffer, 0, 4, *stream, nullptr).ok());
         CHECK(other->wait(*stream).ok());
         together(6, [&](unsigned index) {
             std::uint64_t pointer = buffer->pointer();
             void* parameters[] = {&pointer};
             Buffer* const used[] = {buffer.get()};
+            Operands operands{used, 1};
             bool answer = false;
             for (int turn = 0; turn < 8; ++turn) {
                 switch (index) {
-                case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, used, 1))); break;
-                case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, used, 1))); break;
+                case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, operands))); break;
+                case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, operands))); break;
                 case 2:
                     CHECK(done_or_closed(stream->record(*event)));
                     CHECK(done_or_closed(other->wait(*event)));
@@ -278,7 +279,7 @@ void race_exports(Context& context, MemoryResource& memory) {
                 default: {  // reads it: two streams that wrote it would race on the device
                     Stream& mine = *streams[index - 2];
                     const Place target{targets[index - 3]->pointer(), targets[index - 3].get()};
-                    CHECK(done_or_closed(copy(target, {buffer->pointer(), buffer.get()}, 64, mine)));
+                    CHECK(done_or_closed(copy(target, {buffer->pointer(), buffer.get()}, 64, mine, nullptr)));
                 }
                 }
             }
@@ -305,12 +306,12 @@ void race_copies(Context& context, MemoryResource& memory) {
         std::vector<unsigned char> host(4096), back(4096);
         for (int turn = 0; turn < 50; ++turn) {
             std::fill(host.begin(), host.end(), static_cast<unsigned char>(index * 50 + turn));
-            CHECK(upload(place, host.data(), host.size(), *stream).ok());
-            deferred_release::defer(*stream, &released);
+            deferred_release::Retention retention = deferred_release::retain(&released);
+            CHECK(upload(place, host.data(), host.size(), *stream, &retention).ok());
             CHECK(account->charge(4096));
             account->confirm(4096);
             account->credit(4096);
-            CHECK(download(back.data(), place, back.size(), *stream).ok());
+            CHECK(download(back.data(), place, back.size(), *stream, nullptr).ok());
             CHECK(back == host);
             while (deferred_release::pop_done() != nullptr) ++released;
             if (turn % 10 == 0) CHECK(Staging::of(context).trim().ok());
@@ -356,7 +357,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
                 const std::uint64_t address = mine.pointer();
                 bound->set(0, &address, sizeof address, argument(mine));
             }
-            BoundUse used;
+            Ref<BoundArguments> used;
             CHECK(bound->launch(*stream, used).ok());
             CHECK(bound->arguments()->value(0) == &owner);
         }
@@ -384,7 +385,7 @@ void race_cache(Context& context, MemoryResource& upstream) {
             for (Ref<Buffer>& buffer : buffers) {
                 Stream& stream = turn % 3 == 0 ? *own : *shared;
                 CHECK(Buffer::allocate(*cache, 100 * (index + 1), &stream, buffer).ok());
-                CHECK(buffer->fill(index, 4, stream).ok());
+                CHECK(fill(*buffer, index, 4, stream, nullptr).ok());
             }
             for (const Ref<Buffer>& buffer : buffers) CHECK(close(*buffer).ok());
             if (turn % 8 == 0) CHECK(cache->trim(1024).ok());

@@ -42,14 +42,13 @@ struct Scene {
     int destroyed = 0;
 
     bool enter() {
-        bool is_last = false;
-        const bool entered = lifetime.enter(is_last);
-        if (is_last) destroy();
-        if (entered) {
+        const ftcuda::core::Entrance entrance = lifetime.enter();
+        if (entrance == ftcuda::core::Entrance::last) destroy();
+        if (entrance == ftcuda::core::Entrance::inside) {
             CHECK(destroyed == 0);
             ++inside;
         }
-        return entered;
+        return entrance == ftcuda::core::Entrance::inside;
     }
     void leave() {
         --inside;

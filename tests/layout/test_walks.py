@@ -31,7 +31,7 @@ def defines(text, name):
     owner, _, last = name.replace("::", ".").rpartition(".")
     if owner and not re.search(rf"\bclass {owner}\b|\b{owner}::{last}\(", text):
         return False
-    return bool(re.search(rf"^\s*(?:async )?(?:def|cdef|cpdef)\b[^=\n]*\b{last}\(|^[\w:<>&*, ]*\b{last}\([^;]*$", text, re.MULTILINE))
+    return bool(re.search(rf"^\s*(?:async )?(?:def|cdef|cpdef)\b[^=\n]*\b{last}\(|^[\w:<>&*,\[\] ]*\b{last}\([^;]*$", text, re.MULTILINE))
 
 
 @pytest.mark.parametrize(("file", "name"), list(steps()), ids=lambda value: str(value))

@@ -286,13 +286,13 @@ def test_a_capturing_stream_passes_by(cache, stream, device):
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     handle, graph = ctypes.c_void_p(stream.handle), ctypes.c_void_p()
     held = cache.allocate(2 * KIB, stream=stream)
+    held.fill(0, stream=stream)
     assert driver.cuStreamBeginCapture_v2(handle, 2) == 0
     try:
         before = cache.statistics.hits
         with contextlib.suppress(ftcuda.CUDAError):
             cache.allocate(KIB, stream=stream).close()
         assert cache.statistics.hits == before
-        held.fill(0, stream=stream)
         held.close()
         assert cache.statistics.in_use_count == 0 and cache.statistics.cached_count == 1
         cache.trim()  # its free would become part of the graph: it comes with the next synchronisation

@@ -51,18 +51,19 @@ void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes,
     gather();
 }
 
-Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                              std::vector<Ref<TensorMapState>>& maps) const {
+Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
-    if (!mapped_.empty()) return launch_mapped(stream, shape, kernel, maps);
-    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), buffers_.data(),
-                         buffers_.size());
+    if (may_release()) return launch_foreign(stream, shape, kernel);
+    Operands operands{buffers_.data(), buffers_.size()};
+    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), operands);
 }
 
-Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                                     std::vector<Ref<TensorMapState>>& maps) const {
+Status BoundArguments::launch_foreign(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
     std::vector<void*> parameters = parameters_;
     std::vector<Buffer*> buffers = buffers_;
+    std::vector<Ref<TensorMapState>> maps;  // which hold the memory behind them until this returns
+    deferred_release::Retention foreign;
+    if (any_foreign_) deferred_release::retain(foreign, Ref<Shared>(*this));
     const auto map_of = [this](std::size_t index) { return arguments_[index].map.get(); };
     for (const std::size_t index : mapped_) {
         // A map that is given twice is the same in both places.
@@ -71,9 +72,12 @@ Status BoundArguments::launch_mapped(Stream& stream, const LaunchShape& shape, K
         const std::size_t first = static_cast<std::size_t>(same - mapped_.begin());
         maps.push_back(first < maps.size() ? maps[first] : map_of(index)->state());
         parameters[index] = const_cast<void*>(maps.back()->bytes());
-        if (Buffer* const buffer = maps.back()->buffer(); buffer != nullptr) buffers.push_back(buffer);
+        Buffer* const buffer = maps.back()->buffer();
+        if (buffer != nullptr) buffers.push_back(buffer);
+        if (buffer == nullptr) deferred_release::retain(foreign, Ref<Shared>(*maps.back()));
     }
-    return launch_inside(stream, shape, kernel, parameters.data(), buffers.data(), buffers.size());
+    Operands operands{buffers.data(), buffers.size(), foreign ? &foreign : nullptr};
+    return launch_inside(stream, shape, kernel, parameters.data(), operands);
 }
 
 void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
@@ -84,13 +88,13 @@ void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, Bo
     });
 }
 
-Status BoundLaunch::launch(Stream& stream, BoundUse& used) {
+Status BoundLaunch::launch(Stream& stream, Ref<BoundArguments>& used) {
     // First: who waits for another thread's section is to have the arguments of when it is over.
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
     if (is_forked()) return Reason::forked;
-    used.arguments = arguments_.load();
-    return used.arguments->launch(stream, shape_, *kernel_, used.maps);
+    used = arguments_.load();
+    return used->launch(stream, shape_, *kernel_);
 }
 
 }  // namespace ftcuda::core

@@ -37,20 +37,19 @@ public:
 
     std::size_t count() const noexcept { return arguments_.size(); }
     void* value(std::size_t index) const noexcept { return arguments_[index].value->object(); }
-    bool any_foreign() const noexcept { return any_foreign_; }
-    bool is_foreign(std::size_t index) const noexcept { return arguments_[index].foreign; }
 
-    // By who is inside the stream. `maps`: the tensor maps among the arguments as the launch has them, one for each
-    // such argument, in order.
-    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                  std::vector<Ref<TensorMapState>>& maps) const;
+    // Whether a launch may be the last to let go of something of the caller's.
+    bool may_release() const noexcept { return any_foreign_ || !mapped_.empty(); }
+
+    // By who is inside the stream, and holds this until the call returns. What holds memory that is not ours lives
+    // until the work is done.
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel);
 
 private:
     ~BoundArguments() override = default;
     void point() noexcept;
     void gather();
-    Status launch_mapped(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                         std::vector<Ref<TensorMapState>>& maps) const;
+    Status launch_foreign(Stream& stream, const LaunchShape& shape, Kernel& kernel);
 
     const std::vector<std::size_t> offsets_;
     std::vector<char> block_;
@@ -64,12 +63,6 @@ private:
     bool any_foreign_ = false;
 };
 
-// What one launch was made with. To be held until the call has returned: it holds the memory behind tensor maps.
-struct BoundUse {
-    Ref<BoundArguments> arguments;
-    std::vector<Ref<TensorMapState>> maps;
-};
-
 class BoundLaunch final : public Shared {
 public:
     // `shape` outlives this object.
@@ -78,7 +71,8 @@ public:
 
     void set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument);
 
-    Status launch(Stream& stream, BoundUse& used);
+    // `used`: the arguments that it was launched with; null if it did not get into the stream.
+    Status launch(Stream& stream, Ref<BoundArguments>& used);
 
     Ref<BoundArguments> arguments() { return arguments_.current(); }
 

@@ -9,32 +9,6 @@ using namespace abi;
 
 namespace {
 
-// The submissions's uses of its buffers: all begun, or none.
-class BufferUses {
-public:
-    BufferUses(Stream& stream, Buffer* const* buffers, std::size_t count) noexcept
-        : stream_(stream), buffers_(buffers) {
-        while (begun_ < count) {
-            status_ = buffers_[begun_]->begin_use(stream_);
-            if (!status_.ok()) return;
-            ++begun_;
-        }
-    }
-    ~BufferUses() {
-        while (begun_ != 0) buffers_[--begun_]->end_use(stream_);
-    }
-    BufferUses(const BufferUses&) = delete;
-    BufferUses& operator=(const BufferUses&) = delete;
-
-    Status status() const noexcept { return status_; }
-
-private:
-    Stream& stream_;
-    Buffer* const* const buffers_;
-    std::size_t begun_ = 0;
-    Status status_;
-};
-
 Status submit(const CUlaunchConfig& config, const LaunchShape& shape, CUfunction function, void** parameters) noexcept {
     if (cu.cuLaunchKernelEx) return cu.cuLaunchKernelEx(&config, function, parameters, nullptr);
     // Drivers before 11.8.
@@ -58,12 +32,11 @@ struct AlreadyInside {
 // In line, so that neither pays for there being two.
 template <typename Way>
 [[gnu::always_inline]] inline Status launch_by(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                                               void** parameters, Buffer* const* buffers,
-                                               std::size_t buffer_count) noexcept {
+                                               void** parameters, Operands& operands) {
     const Way inside(stream);
     if (!inside.status().ok()) return inside.status();
-    const BufferUses uses(stream, buffers, buffer_count);
-    if (!uses.status().ok()) return uses.status();
+    OperandLeases leases(stream, operands);
+    if (!leases.status().ok()) return leases.status();
     Context& context = stream.context();
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
@@ -73,7 +46,7 @@ template <typename Way>
     config.hStream = stream.cu_stream();
     if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok())
         return status;
-    return context.observe(submit(config, shape, function, parameters));
+    return leases.submit([&] { return submit(config, shape, function, parameters); });
 }
 
 }  // namespace
@@ -112,14 +85,12 @@ LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cl
     }
 }
 
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
-                     Buffer* const* buffers, std::size_t buffer_count) noexcept {
-    return launch_by<AlreadyInside>(stream, shape, kernel, parameters, buffers, buffer_count);
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands) {
+    return launch_by<AlreadyInside>(stream, shape, kernel, parameters, operands);
 }
 
-Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
-              std::size_t buffer_count) noexcept {
-    return launch_by<Submission>(stream, shape, kernel, parameters, buffers, buffer_count);
+Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands) {
+    return launch_by<Submission>(stream, shape, kernel, parameters, operands);
 }
 
 }  // namespace ftcuda::core

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../code/kernel.hpp"
-#include "../memory/buffer.hpp"
+#include "../memory/operands.hpp"
 
 namespace ftcuda::core {
 
@@ -34,13 +34,10 @@ private:
     bool serialization_;
 };
 
-// Submits the launch. `parameters[i]` points to argument i; `buffers` are the buffers among the arguments, in any
-// order, repeated if passed more than once. Either everything was submitted or nothing.
-Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer* const* buffers,
-              std::size_t buffer_count) noexcept;
+// Submits the launch. `parameters[i]` points to argument i. Either everything was submitted or nothing.
+Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands);
 
 // The same by who is inside the stream already.
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
-                     Buffer* const* buffers, std::size_t buffer_count) noexcept;
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands);
 
 }  // namespace ftcuda::core

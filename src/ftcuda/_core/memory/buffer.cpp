@@ -339,8 +339,7 @@ void Buffer::hand_out(Handout* handout) noexcept {
         if (plan.when == FreePlan::When::in_stream) plan.status = context_->record(plan.stream, event);
         if (!plan.status.ok() || (plan.when == FreePlan::When::when_idle && !idle)) {
             mailbox::post(plan.status, "free", "buffer");
-            context_->retire(
-                [context = context_, holder = holder_] { deferred_release::defer(*context, nullptr, holder); });
+            deferred_release::release_when_idle(*context_, deferred_release::retain(holder_));
             return;
         }
     }
@@ -348,7 +347,7 @@ void Buffer::hand_out(Handout* handout) noexcept {
     if (handout != nullptr) {
         *handout = {holder_, event};
     } else {
-        deferred_release::defer(*context_, event, holder_);
+        deferred_release::release_after(*context_, event, deferred_release::retain(holder_));
     }
 }
 
@@ -379,26 +378,6 @@ Status Buffer::order_before(Stream& consumer) {
         if (status.ok()) status = order_after(use, consumer.cu_stream());
     });
     return status;
-}
-
-Status Buffer::fill(std::uint32_t value, unsigned width, Stream& stream) noexcept {
-    const Submission submission(stream);
-    if (!submission.status().ok()) return submission.status();
-    const BufferUse use(this, stream);
-    if (!use.status().ok()) return use.status();
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok() || bytes_ == 0) return scope.status();
-    const CUdeviceptr begin = allocation_.pointer;
-    const std::size_t count = bytes_ / width;
-    switch (width) {
-    case 1:
-        return context.observe(cu.cuMemsetD8Async(begin, static_cast<unsigned char>(value), count, stream.cu_stream()));
-    case 2:
-        return context.observe(
-            cu.cuMemsetD16Async(begin, static_cast<unsigned short>(value), count, stream.cu_stream()));
-    default: return context.observe(cu.cuMemsetD32Async(begin, value, count, stream.cu_stream()));
-    }
 }
 
 }  // namespace ftcuda::core

@@ -59,10 +59,10 @@ public:
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
 
     bool enter() noexcept {
-        bool is_last = false;
-        const bool inside = lifetime_.enter(is_last);
-        if (is_last) destroy(nullptr);
-        return inside;
+        const Entrance entrance = lifetime_.enter();
+        if (entrance == Entrance::inside) return true;
+        if (entrance == Entrance::last) destroy(nullptr);
+        return false;
     }
     void leave() noexcept {
         if (lifetime_.leave()) destroy(nullptr);
@@ -93,9 +93,6 @@ public:
 
     // True for the first caller: who tells others that the buffer was closed.
     bool announce_close() noexcept { return !announced_.exchange(true, std::memory_order_relaxed); }
-
-    // `width` bytes (1, 2 or 4) of `value`, repeated; the size is a multiple of it.
-    Status fill(std::uint32_t value, unsigned width, Stream& stream) noexcept;
 
 private:
     Buffer(Context& context, MemoryResource::Allocation allocation, std::size_t bytes) noexcept
@@ -179,26 +176,6 @@ private:
     std::atomic<bool> announced_{false};
     // A list, pushed with release while a lease is held; taken with acquire when the memory is free.
     std::atomic<Charge*> charges_{nullptr};
-};
-
-// A buffer's use by a submission, for one scope; nothing for memory that the caller keeps alive, whose buffer is null.
-class BufferUse {
-public:
-    BufferUse(Buffer* buffer, Stream& stream) noexcept : buffer_(buffer), stream_(stream) {
-        if (buffer_ != nullptr) status_ = buffer_->begin_use(stream);
-    }
-    ~BufferUse() {
-        if (buffer_ != nullptr && status_.ok()) buffer_->end_use(stream_);
-    }
-    BufferUse(const BufferUse&) = delete;
-    BufferUse& operator=(const BufferUse&) = delete;
-
-    Status status() const noexcept { return status_; }
-
-private:
-    Buffer* const buffer_;
-    Stream& stream_;
-    Status status_;
 };
 
 }  // namespace ftcuda::core

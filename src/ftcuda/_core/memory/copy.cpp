@@ -112,19 +112,21 @@ Status download_pieces(char* destination, CUdeviceptr source, std::size_t bytes,
     return status;
 }
 
-// Around a copy of pageable memory: what a submission needs, and no capture, whose graph would use chunks that are
-// others' by then.
-template <class Copy>
-Status with_place(const Place& place, Stream& stream, Copy copy) {
+// One submission. `work`, calls of the driver, returns a Status. `captures`: it may become part of
+// a graph.
+template <class Work>
+[[gnu::always_inline]] inline Status submit(Operands operands, Stream& stream, bool captures, Work work) {
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
-    const BufferUse use(place.buffer, stream);
-    if (!use.status().ok()) return use.status();
+    OperandLeases leases(stream, operands);
+    if (!leases.status().ok()) return leases.status();
     const ContextScope scope(stream.context());
     if (!scope.status().ok()) return scope.status();
+    if (captures) return leases.submit(work);
     bool capturing = false;
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
-    return capturing ? Status(Reason::capturing) : copy();
+    if (capturing) return Reason::capturing;
+    return leases.submit(work);
 }
 
 // Several pieces are one submission for other threads.
@@ -153,30 +155,47 @@ Status locate(Context& context, CUdeviceptr pointer, Location& location, int& or
     return status;
 }
 
-Status copy(Place destination, Place source, std::size_t bytes, Stream& stream) {
-    const Submission submission(stream);
-    if (!submission.status().ok()) return submission.status();
-    const BufferUse written(destination.buffer, stream);
-    if (!written.status().ok()) return written.status();
-    const BufferUse read(source.buffer, stream);
-    if (!read.status().ok()) return read.status();
-    const ContextScope scope(stream.context());
-    if (!scope.status().ok() || bytes == 0) return scope.status();
-    return stream.context().observe(cu.cuMemcpyAsync(destination.pointer, source.pointer, bytes, stream.cu_stream()));
+Status copy(Place destination, Place source, std::size_t bytes, Stream& stream, deferred_release::Retention* foreign) {
+    std::array<Buffer*, 2> used{destination.buffer, source.buffer};
+    if (used[0] == nullptr) used[0] = used[1];
+    const std::size_t count = (destination.buffer != nullptr) + (source.buffer != nullptr);
+    return submit({used.data(), count, foreign}, stream, true, [&] {
+        if (bytes == 0) return Status();
+        return Status(cu.cuMemcpyAsync(destination.pointer, source.pointer, bytes, stream.cu_stream()));
+    });
 }
 
-Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream) {
-    const auto copy_all = [&] {
-        return upload_pieces(destination.pointer, static_cast<const char*>(source), bytes, stream);
-    };
-    return in_section(bytes, stream, [&] { return with_place(destination, stream, copy_all); });
+// The graph of a capture would use chunks that are others' by then.
+Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream,
+              deferred_release::Retention* foreign) {
+    return in_section(bytes, stream, [&] {
+        return submit({&destination.buffer, destination.buffer != nullptr, foreign}, stream, false, [&] {
+            return upload_pieces(destination.pointer, static_cast<const char*>(source), bytes, stream);
+        });
+    });
 }
 
-Status download(void* destination, Place source, std::size_t bytes, Stream& stream) {
-    const auto copy_all = [&] {
-        return download_pieces(static_cast<char*>(destination), source.pointer, bytes, stream);
-    };
-    return in_section(bytes, stream, [&] { return with_place(source, stream, copy_all); });
+Status download(void* destination, Place source, std::size_t bytes, Stream& stream,
+                deferred_release::Retention* foreign) {
+    return in_section(bytes, stream, [&] {
+        return submit({&source.buffer, source.buffer != nullptr, foreign}, stream, false,
+                      [&] { return download_pieces(static_cast<char*>(destination), source.pointer, bytes, stream); });
+    });
+}
+
+Status fill(Buffer& buffer, std::uint32_t value, unsigned width, Stream& stream, deferred_release::Retention* foreign) {
+    Buffer* const used = &buffer;
+    return submit({&used, 1, foreign}, stream, true, [&] {
+        const CUdeviceptr begin = buffer.pointer();
+        const std::size_t count = buffer.size() / width;
+        const CUstream cu_stream = stream.cu_stream();
+        if (count == 0) return Status();
+        switch (width) {
+        case 1: return Status(cu.cuMemsetD8Async(begin, static_cast<unsigned char>(value), count, cu_stream));
+        case 2: return Status(cu.cuMemsetD16Async(begin, static_cast<unsigned short>(value), count, cu_stream));
+        default: return Status(cu.cuMemsetD32Async(begin, value, count, cu_stream));
+        }
+    });
 }
 
 }  // namespace ftcuda::core

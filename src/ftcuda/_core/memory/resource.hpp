@@ -40,10 +40,9 @@ public:
     }
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
     bool enter() noexcept {
-        bool is_last = false;
-        const bool inside = lifetime_.enter(is_last);
-        if (is_last) destroy();
-        return inside;
+        const Entrance entrance = lifetime_.enter();
+        if (entrance == Entrance::last) destroy();
+        return entrance == Entrance::inside;
     }
     void leave() noexcept {
         if (lifetime_.leave()) destroy();

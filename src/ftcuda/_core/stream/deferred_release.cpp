@@ -6,7 +6,7 @@
 #include "../sync/fork.hpp"
 
 #include <algorithm>
-#include <deque>
+#include <utility>
 
 namespace ftcuda::core::deferred_release {
 
@@ -15,55 +15,98 @@ using namespace abi;
 
 namespace {
 
-struct Kept {
-    Context* context;  // of the event
-    CUevent event;     // null: nothing to wait for
-    void* object;
-};
-
 // How many are asked after in one call: work that never ends must not make every call look at everything.
 constexpr std::size_t look_limit = 8;
 
-Mutex mutex{Rank::deferred_release};
-std::deque<Kept>& waiting GUARDED_BY(mutex) = *new std::deque<Kept>;  // never destroyed: daemon threads outlive main()
+// First in, first out; owns what is in it.
+class Queue {
+public:
+    void put(Retained& retained) noexcept EXCLUDES(mutex_) {
+        const Lock lock(mutex_);
+        retained.next = nullptr;
+        *(last_ == nullptr ? &first_ : &last_->next) = &retained;
+        last_ = &retained;
+        count_.fetch_add(1, std::memory_order_relaxed);
+    }
+    Retained* take() noexcept EXCLUDES(mutex_) {
+        if (count() == 0) return nullptr;
+        const Lock lock(mutex_);
+        Retained* const oldest = first_;
+        if (oldest == nullptr) return nullptr;
+        first_ = oldest->next;
+        if (first_ == nullptr) last_ = nullptr;
+        count_.fetch_sub(1, std::memory_order_relaxed);
+        return oldest;
+    }
+    std::size_t count() const noexcept { return count_.load(std::memory_order_relaxed); }
 
-// How many wait. Relaxed: who sees an old number asks at its next call.
-std::atomic<std::size_t> count{0};
+private:
+    Mutex mutex_{Rank::deferred_release};
+    Retained* first_ GUARDED_BY(mutex_) = nullptr;
+    Retained* last_ GUARDED_BY(mutex_) = nullptr;
+    std::atomic<std::size_t> count_{0};  // relaxed: who sees an old number asks at its next call
+};
 
-Status record(Stream& stream, CUevent& event) {
-    const Lease<Stream> lease(stream);
-    if (!lease) return Reason::closed;
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    bool capturing = false;
-    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
-    if (capturing) return Reason::capturing;  // the event would become part of the graph
-    return context.record(stream.cu_stream(), event);
+// Never destroyed: daemon threads outlive main().
+Queue& waiting = *new Queue;  // for events
+Queue& done = *new Queue;
+
+// The oldest of the first few that wait whose event is reached; null if there is none.
+Retained* take_reached() noexcept {
+    const std::size_t looks = std::min(look_limit, waiting.count());
+    for (std::size_t look = 0; look < looks; ++look) {
+        Retained* const oldest = waiting.take();
+        if (oldest == nullptr || is_over(*oldest->context, oldest->event)) return oldest;
+        waiting.put(*oldest);
+    }
+    return nullptr;
 }
 
-void put(const Kept& object) {
-    if (is_forked()) return;
-    const Lock lock(mutex);
-    waiting.push_back(object);
-    count.fetch_add(1, std::memory_order_relaxed);
-}
+// Of a graph that is gone; called by the driver, which is not to be called from here.
+void graph_is_gone(void* retained) { Release()(static_cast<Retained*>(retained)); }
 
 }  // namespace
 
-void defer(Stream& stream, void* object) {
-    CUevent event = nullptr;
-    Context& context = stream.context();
-    const Status status = record(stream, event);
-    if (status.ok()) {
-        defer(context, event, object);
-    } else {
-        if (status.reason() == Reason::driver) mailbox::post(status, "keep", "an array");
-        context.retire([&context, object] { defer(context, nullptr, object); });
-    }
+void Release::operator()(Retained* retained) const noexcept {
+    if (!is_forked()) done.put(*retained);
 }
 
-void defer(Context& context, CUevent event, void* object) { put({&context, event, object}); }
+void release_after(Context& context, CUevent event, Retention retention) noexcept {
+    if (event == nullptr || is_forked()) return;
+    retention->context = &context;
+    retention->event = event;
+    waiting.put(*retention.release());
+}
+
+void release_after_work(Stream& stream, Retention retention) noexcept {
+    if (!retention) return;  // it is a graph's
+    Context& context = stream.context();
+    CUevent event = nullptr;
+    const Status status = context.record(stream.cu_stream(), event);
+    if (status.ok()) {
+        release_after(context, event, std::move(retention));
+    } else if (context.usable().ok()) {
+        mailbox::post(status, "retain", "an array");
+        release_when_idle(context, std::move(retention));
+    }  // else the context has failed, and no work uses anything any more
+}
+
+void release_when_idle(Context& context, Retention retention) {
+    if (!retention) return;
+    context.retire([retained = retention.get()] { Release()(retained); });
+    retention.release();
+}
+
+Status release_with_graph(Context& context, CUgraph graph, Retention retention) noexcept {
+    CUuserObject object = nullptr;
+    Status status = context.observe(
+        cu.cuUserObjectCreate(&object, retention.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    if (!status.ok()) return status;
+    retention.release();  // the driver's, which calls graph_is_gone
+    status = context.observe(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    if (!status.ok()) cu.cuUserObjectRelease(object, 1).ignore();
+    return status;
+}
 
 bool is_over(Context& context, CUevent event) noexcept {
     if (event != nullptr && !context.is_reached(event)) return false;
@@ -91,29 +134,17 @@ Status order_after(Stream& stream, Context& context, CUevent event) noexcept {
     return status;
 }
 
-ForeignReference::~ForeignReference() { put({nullptr, nullptr, object_}); }
-
-bool is_pending() noexcept { return count.load(std::memory_order_relaxed) != 0; }
+bool is_pending() noexcept { return done.count() != 0 || waiting.count() != 0; }
 
 void* pop_done() {
     if (is_forked()) return nullptr;
-    const std::size_t looks = std::min(look_limit, count.load(std::memory_order_relaxed));
-    for (std::size_t look = 0; look < looks; ++look) {
-        Kept oldest{};
-        {
-            const Lock lock(mutex);
-            if (waiting.empty()) return nullptr;
-            oldest = waiting.front();
-            waiting.pop_front();
-        }
-        if (oldest.event == nullptr || is_over(*oldest.context, oldest.event)) {
-            count.fetch_sub(1, std::memory_order_relaxed);
-            return oldest.object;
-        }
-        const Lock lock(mutex);
-        waiting.push_back(oldest);
+    for (;;) {
+        Retained* found = done.take();
+        if (found == nullptr) found = take_reached();
+        if (found == nullptr) return nullptr;
+        const std::unique_ptr<Retained> mine(found);  // whose references may let go of more
+        if (mine->object != nullptr) return mine->object;
     }
-    return nullptr;
 }
 
 }  // namespace ftcuda::core::deferred_release

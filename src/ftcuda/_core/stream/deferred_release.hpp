@@ -1,17 +1,54 @@
-// Objects of the caller's that must live until the work submitted with them is done: producers of arrays, and memory of
-// the caller's own allocators. The core knows them as addresses; whoever takes one back lets it go.
+// What must live until work is done: objects of the caller's, such as producers of arrays and memory of its own
+// allocators, and references of the core's. The core knows an object of the caller's as an address; whoever takes one
+// back lets it go.
 #pragma once
 
 #include "stream.hpp"
 
+#include <memory>
+#include <vector>
+
 namespace ftcuda::core::deferred_release {
 
-// Keeps `object` until what was submitted to `stream` so far is done; while the stream is captured, or when the driver
-// will not say, until the next synchronize() of the context.
-void defer(Stream& stream, void* object);
+// What is retained by one submission. Made before the work is submitted, so that nothing can fail after that.
+struct Retained {
+    explicit Retained(void* of_caller) noexcept : object(of_caller) {}
+    Retained(const Retained&) = delete;
+    Retained& operator=(const Retained&) = delete;
 
-// Keeps `object` until `event` is reached; takes the event over. A null event is reached.
-void defer(Context& context, abi::CUevent event, void* object);
+    void* const object;                // null: only references
+    std::vector<Ref<Shared>> further;  // released with it
+
+    // While it is in a queue, which then owns it.
+    Retained* next = nullptr;
+    Context* context = nullptr;    // of the event
+    abi::CUevent event = nullptr;  // null: nothing to wait for
+};
+
+// Where nothing else is said, a retained object is over: pop_done() comes to it.
+struct Release {
+    void operator()(Retained* retained) const noexcept;
+};
+using Retention = std::unique_ptr<Retained, Release>;
+
+inline Retention retain(void* object) { return Retention(new Retained(object)); }
+inline void retain(Retention& retention, void* object) { retention = retain(object); }
+inline void retain(Retention& retention, Ref<Shared> further) {
+    if (!retention) retention = retain(nullptr);
+    retention->further.push_back(std::move(further));
+}
+
+// Until `event` is reached; takes the event over. A null event is reached.
+void release_after(Context& context, abi::CUevent event, Retention retention) noexcept;
+
+// Until all is done that was submitted to `stream` so far. By who is inside the stream, its context current.
+void release_after_work(Stream& stream, Retention retention) noexcept;
+
+// Until the next synchronize() of the context.
+void release_when_idle(Context& context, Retention retention);
+
+// For as long as `graph`, what it is instantiated as, and their work. By who captures it.
+Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention) noexcept;
 
 // The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller;
 // waited for by `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
@@ -19,7 +56,7 @@ bool is_over(Context& context, abi::CUevent event) noexcept;
 Status wait_for(Context& context, abi::CUevent event) noexcept;
 Status order_after(Stream& stream, Context& context, abi::CUevent event) noexcept;
 
-// True if something is kept. Cheap enough for every call that is not a launch.
+// True if something is retained. Cheap enough for every call that is not a launch.
 bool is_pending() noexcept;
 
 // An object whose work is done, the caller's from now on; null when there is none.
@@ -28,13 +65,13 @@ void* pop_done();
 // An object of the caller's with a count of the core's: who lets go last passes it to pop_done().
 class ForeignReference final : public Shared {
 public:
-    explicit ForeignReference(void* object) noexcept : object_(object) {}
-    void* object() const noexcept { return object_; }
+    explicit ForeignReference(void* object) : retention_(deferred_release::retain(object)) {}
+    void* object() const noexcept { return retention_->object; }
 
 private:
-    ~ForeignReference() override;
+    ~ForeignReference() override = default;
 
-    void* const object_;
+    const Retention retention_;
 };
 
 }  // namespace ftcuda::core::deferred_release

@@ -22,6 +22,14 @@ public:
     }
     unsigned flags() const noexcept { return flags_; }
 
+    // Whether a stream that waits for it may become part of a capture: a stream that may be captured recorded it, or
+    // others may. Relaxed: what a thread submits sees what was submitted before it, in whatever thread.
+    bool may_be_captured() const noexcept {
+        return may_be_captured_.load(std::memory_order_relaxed) ||
+               (records_.load(std::memory_order_relaxed) & shared) != 0;
+    }
+    void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
+
     void close() noexcept {
         if (lifetime_.close()) destroy();
     }
@@ -70,6 +78,7 @@ private:
     // finds the event known to be done sees what the one who asked the driver saw.
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
+    std::atomic<bool> may_be_captured_{false};
 
     // Synchronises itself.
     Lifetime lifetime_;

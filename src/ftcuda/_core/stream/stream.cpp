@@ -160,9 +160,23 @@ bool Stream::is_finished() const noexcept {
 }
 
 Status Stream::is_capturing(bool& capturing) const noexcept {
+    capturing = false;
+    if (!may_be_captured()) return {};
     int status = CU_STREAM_CAPTURE_STATUS_NONE;
     const Status asked = context_->observe(cu.cuStreamIsCapturing(cu_stream_, &status));
     capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    return asked;
+}
+
+Status Stream::captured_graph(bool& capturing, CUgraph& graph) const noexcept {
+    graph = nullptr;
+    if (!cu.cuStreamGetCaptureInfo_v2) return is_capturing(capturing);
+    int status = CU_STREAM_CAPTURE_STATUS_NONE;
+    unsigned long long id = 0;
+    const Status asked =
+        context_->observe(cu.cuStreamGetCaptureInfo_v2(cu_stream_, &status, &id, &graph, nullptr, nullptr));
+    capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
+    if (status != CU_STREAM_CAPTURE_STATUS_ACTIVE) graph = nullptr;
     return asked;
 }
 
@@ -174,6 +188,7 @@ Status Stream::record(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
+    if (may_be_captured()) event.note_capture();
     return event.record(cu_stream_);
 }
 
@@ -184,6 +199,7 @@ Status Stream::wait(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
+    if (event.may_be_captured()) note_capture();
     return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
 }
 
@@ -204,6 +220,7 @@ Status Stream::wait(Stream& other) noexcept {
         if (status.ok()) {
             const ContextScope scope(*context_);
             status = scope.status();
+            if (other.may_be_captured()) note_capture();
             if (status.ok()) status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
         }
     }

@@ -27,6 +27,15 @@ public:
 
     Context& context() const noexcept { return *context_; }
     abi::CUstream cu_stream() const noexcept { return cu_stream_; }
+    // For others, who may capture it.
+    abi::CUstream share_cu_stream() noexcept {
+        note_capture();
+        return cu_stream_;
+    }
+    // False only if nobody can have begun a capture that the stream is part of: its handle is ours alone, and it never
+    // waited for a stream or an event of which that is not known. Relaxed: what a thread submits sees what was
+    // submitted before it, in whatever thread.
+    bool may_be_captured() const noexcept { return may_be_captured_.load(std::memory_order_relaxed); }
     unsigned flags() const noexcept { return flags_; }
     int priority() const noexcept { return priority_; }
 
@@ -58,7 +67,10 @@ public:
     Status wait(Stream& other) noexcept;
     // Closed, and all that was ever submitted is done. The caller keeps the handle.
     bool is_finished() const noexcept;
-    Status is_capturing(bool& capturing) const noexcept;  // the caller holds a lease
+    // The caller holds a lease, and the context is current, as for the next one.
+    Status is_capturing(bool& capturing) const noexcept;
+    // The graph that what is submitted now becomes part of; null if none.
+    Status captured_graph(bool& capturing, abi::CUgraph& graph) const noexcept;
 
     ExclusiveSection& section() noexcept { return section_; }
 
@@ -71,7 +83,7 @@ private:
     enum class Kind : unsigned char { owned, foreign, default_token };
 
     Stream(Context& context, abi::CUstream cu_stream, Kind kind) noexcept
-        : context_(&context), cu_stream_(cu_stream), kind_(kind) {
+        : context_(&context), cu_stream_(cu_stream), kind_(kind), may_be_captured_(kind != Kind::owned) {
         if (!is_default()) retain();  // the handle's, until destroy()
     }
     ~Stream() override = default;
@@ -79,6 +91,7 @@ private:
     Status read_attributes() noexcept;
     std::uint64_t per_thread_id() const noexcept;
     void destroy() noexcept;
+    void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
     Status begin_submission() noexcept;
     void end_submission() noexcept;
 
@@ -90,6 +103,9 @@ private:
     int priority_ = 0;
     std::uint64_t id_ = 0;  // 0 for the per-thread default stream
     Ref<Shared> owner_;     // null for streams of our own
+
+    // Synchronises itself; set once, if ever.
+    std::atomic<bool> may_be_captured_;
 
     // Synchronises itself. On a line of its own: every launch writes it.
     alignas(64) Lifetime lifetime_;

@@ -28,6 +28,9 @@
 
 namespace ftcuda::core {
 
+// How an attempt to enter ended: inside; or refused, since it is closing, of which the last must destroy.
+enum class Entrance : unsigned char { inside, refused, last };
+
 class ShardedLifetime {
 public:
     ShardedLifetime() noexcept = default;
@@ -35,18 +38,17 @@ public:
     ShardedLifetime(const ShardedLifetime&) = delete;
     ShardedLifetime& operator=(const ShardedLifetime&) = delete;
 
-    // True: inside. Else it is closing, and if `is_last`, the caller must destroy.
-    bool enter(bool& is_last) noexcept {
+    Entrance enter() noexcept {
         FTCUDA_SCHEDULE_POINT("enter");
-        if (Cells* const cells = cells_.load(std::memory_order_acquire)) return enter(*cells, is_last);
+        if (Cells* const cells = cells_.load(std::memory_order_acquire)) return enter(*cells);
         Word seen = word_.load(std::memory_order_relaxed);
         while ((seen & Lifetime::closing) == 0) {
             FTCUDA_SCHEDULE_POINT("enter at the word");
-            if (word_.compare_exchange_strong(seen, seen + Lifetime::lease)) return true;
+            if (word_.compare_exchange_strong(seen, seen + Lifetime::lease)) return Entrance::inside;
             if (meetings_.fetch_add(1, std::memory_order_relaxed) + 1 < allowed_meetings) continue;
-            if (Cells* const cells = make_cells()) return enter(*cells, is_last);
+            if (Cells* const cells = make_cells()) return enter(*cells);
         }
-        return false;
+        return Entrance::refused;
     }
 
     // True: the caller was the last inside a closing handle, and must destroy it.
@@ -87,12 +89,11 @@ private:
         return cells[number_of_this_thread() % cells.size()].leases;
     }
 
-    bool enter(Cells& cells, bool& is_last) noexcept {
+    Entrance enter(Cells& cells) noexcept {
         cell_of(cells).fetch_add(1);
         FTCUDA_SCHEDULE_POINT("entered a cell");
-        if ((word_.load() & Lifetime::closing) == 0) return true;
-        is_last = leave(cells);
-        return false;
+        if ((word_.load() & Lifetime::closing) == 0) return Entrance::inside;
+        return leave(cells) ? Entrance::last : Entrance::refused;
     }
 
     bool leave(Cells& cells) noexcept {

@@ -7,7 +7,8 @@ cimport core.memory.copy as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.memory.copy cimport Place
-from core.sync.reason cimport Reason, Status
+from core.stream.deferred_release cimport Retention
+from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle, pinned_memory
 from ftcuda._objects.arrays.dlpack cimport (
     CPU, CUDA_HOST, DLDataType, DLDevice, IS_COPIED, READ_ONLY, export,
@@ -16,7 +17,7 @@ from ftcuda._objects.arrays.imports cimport buffer_view, located, view_or_none
 from ftcuda._objects.arrays.lease cimport Lease
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.deferred_release cimport defer_release
+from ftcuda._objects.support.deferred_release cimport retain
 from ftcuda._objects.support.raising cimport raise_status
 
 from ftcuda._objects.arrays.array_interface import is_int
@@ -183,6 +184,8 @@ cdef int copy_bytes(ViewHandle target, ViewHandle source, size_t bytes, Stream s
     cdef Place destination = target.place()
     cdef Place origin = source.place()
     cdef Status status
+    cdef Retention foreign
+    cdef Retention* held = NULL
     cdef streams.Stream* submitted
     cdef bint to_host = target._device_type == CPU
     cdef bint from_host = source._device_type == CPU
@@ -193,16 +196,16 @@ cdef int copy_bytes(ViewHandle target, ViewHandle source, size_t bytes, Stream s
     if ours._buffer is not None:
         context = &ours._buffer._buffer.context()
     submitted = stream.on(context)
+    if is_foreign(target) or is_foreign(source):
+        retain(foreign, (target, source))
+        held = &foreign
     with nogil:
         if from_host:
-            status = core.upload(destination, <void*><size_t>origin.pointer, bytes, submitted[0])
+            status = core.upload(destination, <void*><size_t>origin.pointer, bytes, submitted[0], held)
         elif to_host:
-            status = core.download(<void*><size_t>destination.pointer, origin, bytes, submitted[0])
+            status = core.download(<void*><size_t>destination.pointer, origin, bytes, submitted[0], held)
         else:
-            status = core.copy(destination, origin, bytes, submitted[0])
-    foreign = [view for view in (target, source) if is_foreign(view)]
-    if foreign and status.reason() in (Reason.none, Reason.driver):  # a copy that failed may have begun
-        defer_release(submitted, foreign)
+            status = core.copy(destination, origin, bytes, submitted[0], held)
     if not status.ok():
         involved = (("the destination", target._buffer), ("the source", source._buffer), ("the stream", stream))
         raise_status(status, "copy", f"{source} to {target}", involved)

@@ -230,7 +230,7 @@ cdef object capsule_for_stream(object value, Stream stream):
     if stream is None:
         return capsule_of(value, -1)
     if stream._stream == NULL:  # a default stream, which is never closed
-        return capsule_of(value, stream.number())
+        return capsule_of(value, stream.share())
     # The producer has only a number: without a lease another thread's close() could destroy the stream behind it.
     cdef bint entered
     with nogil:
@@ -238,7 +238,7 @@ cdef object capsule_for_stream(object value, Stream stream):
     if not entered:
         raise ClosedError(f"cannot import {type(value).__name__} in {stream}: it is closed")
     try:
-        return capsule_of(value, stream.number())
+        return capsule_of(value, stream.share())
     finally:
         with nogil:
             stream._stream.leave()

@@ -13,8 +13,8 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
-from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.deferred_release cimport defer_release, release_done
+from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
+from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_in_child, refuse_to_make
 
 from ftcuda._objects.support.options import integer
@@ -61,7 +61,7 @@ cdef class BoundLaunch:
         several threads submit to one stream at once, one with older arguments may come after one with newer ones; a
         section keeps them apart. Stream order: a submission.
         """
-        launch_in(self, <Stream>stream if type(stream) is Stream else as_stream(stream))
+        launch_in(self, quick_stream(stream))
 
     def set(self, index, value):
         """Replaces one argument, for launches from now on.
@@ -121,19 +121,15 @@ refuse_to_make(BoundLaunch)
 
 cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
     cdef Status status
-    cdef core.BoundUse used
-    cdef streams.Stream* target = stream.on(NULL)
+    cdef Ref[core.BoundArguments] used
+    cdef streams.Stream* target = core_stream(stream, NULL)
     with nogil:
         status = bound._bound.launch(target[0], used)
-    if status.ok() and (used.arguments.get().any_foreign() or used.maps.size() != 0):
-        if foreign := arrays_of(used):
-            defer_release(target, foreign)
-        with nogil:
-            used = core.BoundUse()
-        release_done()  # also the tensor that a map was of, if this launch was the last to have it
     if not status.ok():
-        involved = (("the stream", stream), *closable(values_of(used.arguments)))
+        involved = (("the stream", stream), *closable(values_of(used)))
         raise_status(status, "launch", f"{bound.kernel} in {stream}", involved)
+    if used.get().may_release():
+        release_done()
     return 0
 
 
@@ -141,16 +137,6 @@ cdef tuple values_of(Ref[core.BoundArguments]& arguments):
     if arguments.get() == NULL:  # of a launch that did not get into its stream
         return ()
     return tuple([<object>arguments.get().value(index) for index in range(arguments.get().count())])
-
-
-cdef list arrays_of(core.BoundUse& used):
-    """What memory that is not ours was launched with."""
-    cdef core.BoundArguments* arguments = used.arguments.get()
-    found = [<object>arguments.value(index) for index in range(arguments.count()) if arguments.is_foreign(index)]
-    for index in range(used.maps.size()):
-        if used.maps[index].get().buffer() == NULL:
-            found.append(<object>used.maps[index].get().tensor())
-    return found
 
 
 cdef char* new_block(KernelHandle kernel) except NULL:

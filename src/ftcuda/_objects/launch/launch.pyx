@@ -7,13 +7,15 @@ from libc.string cimport memcpy
 cimport core.launch.launch as core
 cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
+from core.memory.operands cimport Operands
+from core.stream.deferred_release cimport Retention
 from core.sync.reason cimport Status
-from ftcuda._objects.code.kernel_handle cimport KernelHandle
+from ftcuda._objects.code.kernel_handle cimport KernelHandle, Slot
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.launch.tensor_map cimport MAP_BYTES, TensorMapDescriptor
-from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.deferred_release cimport defer_release, release_done
+from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream
+from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status
 
 cdef extern from "Python.h":
@@ -127,30 +129,37 @@ cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObjec
                 void** parameters, buffers.Buffer** used) except -1:
     cdef Status status
     cdef Py_ssize_t index
-    cdef size_t buffer_count = 0
-    cdef streams.Stream* target = stream.on(NULL)
-    cdef list foreign = None   # other libraries' arrays and memory, which are kept until the work is done
+    cdef Slot* slots = kernel._slots
+    cdef buffers.Buffer** last = used
+    cdef Operands operands
+    cdef Retention retention
+    cdef streams.Stream* target = core_stream(stream, NULL)
+    cdef list foreign = None   # other libraries' arrays and memory, which are retained until the work is done
     cdef list mapped = None    # the tensors of tensor maps, of which other threads may be letting go
     for index in range(kernel._slot_count):
-        if (<PackBorrowed>pack)(kernel, index, arguments[index], block, &used[buffer_count]):
-            view = pack_array(kernel, index, <object>arguments[index], stream, block, &used[buffer_count])
+        parameters[index] = block + slots[index].offset
+        if (<PackBorrowed>pack)(kernel, index, arguments[index], block, last):
+            view = pack_array(kernel, index, <object>arguments[index], stream, block, last)
             if Py_TYPE(arguments[index]) == <PyTypeObject*>TensorMapDescriptor:
                 repeat_map(kernel, index, arguments, block)
                 mapped = noted(mapped, view)
-            if view is not None and (used[buffer_count] == NULL or used[buffer_count].holder() != NULL):
+            if view is not None and (last[0] == NULL or last[0].holder() != NULL):
                 foreign = noted(foreign, view)
-        elif used[buffer_count] != NULL and used[buffer_count].holder() != NULL:
+        elif last[0] != NULL and last[0].holder() != NULL:
             foreign = noted(foreign, <object>arguments[index])
-        if used[buffer_count] != NULL:
-            buffer_count += 1
-        parameters[index] = block + kernel._slots[index].offset
+        if last[0] != NULL:
+            last += 1
+    operands.buffers = used
+    operands.count = last - used
+    if foreign is not None:
+        retain(retention, foreign)
+        operands.foreign = &retention
     with nogil:
-        status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, used, buffer_count)
+        status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, operands)
     if not status.ok():
         given = tuple([<object>arguments[index] for index in range(kernel._slot_count)])
         raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(given)))
     if foreign is not None:
-        defer_release(target, foreign)
         release_done()
     return 0
 

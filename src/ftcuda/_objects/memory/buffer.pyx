@@ -7,8 +7,10 @@ from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
 cimport core.memory.buffer as core
+cimport core.memory.copy as copies
 cimport core.stream.stream as streams
 from core.memory.copy cimport Location
+from core.stream.deferred_release cimport Retention
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
@@ -16,11 +18,11 @@ from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
-from ftcuda._objects.memory.copy cimport copy_buffer, keep_foreign
+from ftcuda._objects.memory.copy cimport copy_buffer
 from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
-from ftcuda._objects.support.deferred_release cimport give_way, release_holder
+from ftcuda._objects.support.deferred_release cimport give_way, release_holder, retain
 from ftcuda._objects.support.public_class cimport stand_above
 from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
 
@@ -302,6 +304,8 @@ cdef class Buffer(BufferHandle):
         cdef unsigned width = 1
         cdef Py_buffer view
         cdef Status status
+        cdef Retention foreign
+        cdef Retention* held = NULL
         if isinstance(value, (bool, np.bool_)):
             raise TypeError(f"a fill value must be an int or a pattern of bytes, not {type(value).__name__}")
         if isinstance(value, int):
@@ -323,11 +327,13 @@ cdef class Buffer(BufferHandle):
             raise ValueError(f"cannot fill {self}: its address is not a multiple of the pattern's {width} bytes")
         cdef Stream filling_stream = as_stream(stream)
         cdef streams.Stream* core_stream = filling_stream.on(&self._buffer.context())
+        if self._buffer.holder() != NULL:
+            retain(foreign, self)
+            held = &foreign
         with nogil:
-            status = self._buffer.fill(pattern, width, core_stream[0])
+            status = copies.fill(self._buffer[0], pattern, width, core_stream[0], held)
         if not status.ok():
             raise_status(status, "fill", self, (("the stream", filling_stream),))
-        keep_foreign(core_stream, self)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         if not self.is_host_accessible:

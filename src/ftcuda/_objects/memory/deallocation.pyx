@@ -14,7 +14,7 @@ from core.stream.event cimport CUevent
 from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
-from ftcuda._objects.support.deferred_release cimport PendingCall, defer_release_until, release_holder
+from ftcuda._objects.support.deferred_release cimport PendingCall, release_after, release_holder
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.deferred_release import run_contained
@@ -62,7 +62,7 @@ cdef class Deallocation(PendingCall):
         if self._event != NULL and not (
             run_contained(is_ordered, self._resource) and order_after(stream, self._context, self._event)
         ):
-            return defer_release_until(self._context, self._event, self)
+            return release_after(self._context, self._event, self)
         if Py_IsFinalizing():
             return 0  # the resource's module may be empty by now
         with nogil:

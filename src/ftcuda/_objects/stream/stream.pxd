@@ -9,6 +9,7 @@ cdef class Stream:
     cdef object __weakref__
 
     cdef core.Stream* on(self, Context* context) except NULL
+    cdef size_t share(self) noexcept
     cdef size_t number(self) noexcept  # the handle, also of a closed stream
     @staticmethod
     cdef Stream adopt(core.Stream* made)
@@ -19,3 +20,13 @@ cdef class Stream:
 
 
 cdef Stream as_stream(object stream)
+
+
+cdef inline core.Stream* core_stream(Stream stream, Context* context) except NULL:
+    """`stream.on(context)`, without a call for what is no default stream."""
+    return stream._stream if stream._stream != NULL else stream.on(context)
+
+
+cdef inline Stream quick_stream(object stream):
+    """`as_stream(stream)`, without a call for what is a Stream."""
+    return <Stream>stream if type(stream) is Stream else as_stream(stream)

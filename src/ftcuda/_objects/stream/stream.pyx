@@ -138,7 +138,11 @@ cdef class Stream:
         """
         if self.is_closed:
             raise ClosedError(f"cannot give the handle of {self} away: it is closed")
-        return self.number()
+        return self.share()
+
+    cdef size_t share(self) noexcept:
+        """The handle, for others, who may capture the stream."""
+        return <size_t>(self._token if self._stream == NULL else self._stream.share_cu_stream())
 
     cdef size_t number(self) noexcept:
         return <size_t>(self._token if self._stream == NULL else self._stream.cu_stream())

@@ -1,9 +1,9 @@
 from core.device.device cimport Context
 from core.stream.event cimport CUevent
-from core.stream.stream cimport Stream
+from core.stream.deferred_release cimport Retention
 
-cdef int defer_release(Stream* stream, object wanted) except -1
-cdef int defer_release_until(Context* context, CUevent event, object wanted) except -1
+cdef int retain(Retention& retention, object wanted) except -1
+cdef int release_after(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1
 cdef int make_call(PendingCall wanted, bint closing) except -1

@@ -11,13 +11,14 @@ from time import monotonic
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
+from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 cimport core.stream.deferred_release as core
 cimport core.sync.handover as handover
 from core.device.device cimport Context
+from core.stream.deferred_release cimport Retention
 from core.stream.event cimport CUevent
-from core.stream.stream cimport Stream
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Reason, Status
 from ftcuda._objects.support.waiting cimport limit_of, pass_on
@@ -114,19 +115,19 @@ cdef bint amid_collection() noexcept nogil:
 gc.callbacks.append(note_collection)
 
 
-cdef int defer_release(Stream* stream, object wanted) except -1:
-    """Keeps `wanted` until what was submitted to `stream` so far is done."""
+cdef int retain(Retention& retention, object wanted) except -1:
+    """Retains `wanted` by `retention`; once that is over, `release_done` lets go of it."""
+    core.retain(retention, <void*>wanted)
     Py_INCREF(wanted)  # the core's; release_done() takes it over
-    with nogil:
-        core.defer(stream[0], <void*>wanted)
     return 0
 
 
-cdef int defer_release_until(Context* context, CUevent event, object wanted) except -1:
-    """Keeps `wanted` until `event`, which is taken over, is reached."""
-    Py_INCREF(wanted)
+cdef int release_after(Context* context, CUevent event, object wanted) except -1:
+    """Retains `wanted` until `event`, which is taken over, is reached."""
+    cdef Retention retention
+    retain(retention, wanted)
     with nogil:
-        core.defer(context[0], event, <void*>wanted)
+        core.release_after(context[0], event, move(retention))
     return 0
 
 
@@ -172,6 +173,7 @@ cdef int release_holder(Context* context, void* holder, CUevent event, bint clos
     event is reached, for which `closing` waits; else in a later call of any thread.
     """
     global left_to_outermost
+    cdef Retention retention
     cdef Reference reference = <Reference>holder
     cdef bint over = event == NULL
     if holder == NULL:
@@ -194,7 +196,8 @@ cdef int release_holder(Context* context, void* holder, CUevent event, bint clos
     if not over or nested_releases >= DEEPEST_RELEASE:
         left_to_outermost = left_to_outermost or over
         with nogil:
-            core.defer(context[0], event, holder)
+            core.retain(retention, holder)
+            core.release_after(context[0], event, move(retention))
         return 0
     let_go(reference)
     if left_to_outermost and nested_releases == 0:

@@ -3,7 +3,7 @@ from libcpp.vector cimport vector
 
 from core.code.kernel cimport Kernel
 from core.launch.launch cimport LaunchShape
-from core.launch.tensor_map cimport TensorMap, TensorMapState
+from core.launch.tensor_map cimport TensorMap
 from core.memory.buffer cimport Buffer
 from core.stream.deferred_release cimport ForeignReference
 from core.stream.stream cimport Stream
@@ -25,17 +25,11 @@ cdef extern from "_core/launch/bound_launch.hpp" namespace "ftcuda::core" nogil:
         void put(size_t index, const void* source, size_t bytes, BoundArgument argument) except +
         size_t count()
         void* value(size_t index)
-        bool any_foreign()
-        bool is_foreign(size_t index)
-
-    cppclass BoundUse:
-        BoundUse()
-        Ref[BoundArguments] arguments
-        vector[Ref[TensorMapState]] maps
+        bool may_release()
 
     cppclass BoundLaunch:
         BoundLaunch(Kernel& kernel, const LaunchShape& shape, Ref[BoundArguments] arguments) except +
         void set(size_t index, const void* source, size_t bytes, BoundArgument argument) except +
-        Status launch(Stream& stream, BoundUse& used) except +
+        Status launch(Stream& stream, Ref[BoundArguments]& used) except +
         Ref[BoundArguments] arguments() except +
         void release()

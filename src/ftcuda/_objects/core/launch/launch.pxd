@@ -1,7 +1,7 @@
 from libcpp cimport bool
 
 from core.code.kernel cimport CUlaunchConfig, Kernel
-from core.memory.buffer cimport Buffer
+from core.memory.operands cimport Operands
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 
@@ -17,5 +17,5 @@ cdef extern from "_core/launch/launch.hpp" namespace "ftcuda::core" nogil:
                     bool cooperative, bool programmatic_serialization)
         const CUlaunchConfig& config()
 
-    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Buffer** buffers,
-                  size_t buffer_count)
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
+                  Operands& operands) except +

@@ -1,4 +1,4 @@
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
 from core.device.device cimport Context
@@ -43,4 +43,3 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         Status charge_to(Account& account) except +
         Status order_before(Stream& consumer) except +
         bool announce_close()
-        Status fill(uint32_t value, unsigned width, Stream& stream)

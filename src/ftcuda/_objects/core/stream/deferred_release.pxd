@@ -8,8 +8,15 @@ from core.sync.ref cimport Shared
 
 
 cdef extern from "_core/stream/deferred_release.hpp" namespace "ftcuda::core::deferred_release" nogil:
-    void defer(Stream& stream, void* object) except +
-    void defer(Context& context, CUevent event, void* object) except +
+    cppclass Retained:
+        void* const object
+
+    cppclass Retention:
+        Retention()
+        Retained* get()
+
+    void retain(Retention& retention, void* object) except +
+    void release_after(Context& context, CUevent event, Retention retention) except +
     bool is_over(Context& context, CUevent event)
     Status wait_for(Context& context, CUevent event)
     Status order_after(Stream& stream, Context& context, CUevent event)

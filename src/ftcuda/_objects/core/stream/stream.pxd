@@ -27,6 +27,7 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         void keep_owner(void* owner) except +
         Context& context()
         CUstream cu_stream()
+        CUstream share_cu_stream()
         unsigned flags()
         int priority()
         bool is_default()

@@ -1,0 +1,66 @@
+// What a submission uses beside its stream and its kernel: buffers, and memory that is not ours. Used by launches,
+// copies and fills.
+//
+// The submission owns it until its end. Then it is the stream's: each buffer knows the stream (stream_uses.hpp), and
+// what holds memory that is not ours is retained until the work is done (deferred_release.hpp). Or, where the stream is
+// captured, the graph's that comes of it.
+#pragma once
+
+#include "../stream/deferred_release.hpp"
+#include "buffer.hpp"
+
+namespace ftcuda::core {
+
+// On the stack of whoever submits.
+struct Operands {
+    Buffer* const* buffers = nullptr;  // in any order, repeated if used more than once
+    std::size_t count = 0;
+    deferred_release::Retention* foreign = nullptr;  // what holds memory that is not ours; null if there is none
+};
+
+// Leases on the buffers, all of them or none, for one scope; the caller is inside the stream for longer. In line: what
+// it counts stays in registers.
+class OperandLeases {
+public:
+    [[gnu::always_inline]] OperandLeases(Stream& stream, Operands& operands) noexcept
+        : stream_(stream), operands_(operands), buffers_(operands.buffers) {
+        for (const std::size_t count = operands.count; entered_ < count; ++entered_) {
+            status_ = buffers_[entered_]->begin_use(stream_);
+            if (!status_.ok()) return;
+        }
+    }
+    [[gnu::always_inline]] ~OperandLeases() {
+        while (entered_ != 0) buffers_[--entered_]->end_use(stream_);
+    }
+    OperandLeases(const OperandLeases&) = delete;
+    OperandLeases& operator=(const OperandLeases&) = delete;
+
+    Status status() const noexcept { return status_; }
+
+    // What `work`, a call of the driver, returns. With the context current. What was not ours is retained whatever it
+    // returns: a call that failed may have begun.
+    template <class Work>
+    [[gnu::always_inline]] Status submit(Work work) {
+        if (stream_.may_be_captured()) {
+            bool given = false;
+            const Status status = give_to_graph(stream_, operands_, given);
+            if (given) entered_ = 0;
+            if (!status.ok()) return status;
+        }
+        const Status status = stream_.context().observe(work());
+        if (operands_.foreign != nullptr) deferred_release::release_after_work(stream_, std::move(*operands_.foreign));
+        return status;
+    }
+
+private:
+    // If the stream is captured; `given`: the leases are the graph's.
+    static Status give_to_graph(Stream& stream, Operands& operands, bool& given);
+
+    Stream& stream_;
+    Operands& operands_;
+    Buffer* const* const buffers_;
+    std::size_t entered_ = 0;
+    Status status_;
+};
+
+}  // namespace ftcuda::core

@@ -1,0 +1,264 @@
+"""What a captured submission uses lives for as long as the graph that came of it."""
+
+import ctypes
+import gc
+import weakref
+from contextlib import contextmanager, suppress
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ftcuda
+from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
+from ftcuda.memory import wait_for_deallocations
+from ftcuda.testing import faults
+from tests.conftest import simulated_only
+
+ONE = LaunchConfig(grid=1, block=1)
+RELAXED = 2  # CUstreamCaptureMode
+UNKNOWN = 999  # a failure that does not end the context
+pytestmark = pytest.mark.thread_unsafe(reason="another thread's call may be the one that lets go, a moment later")
+
+
+class Driver:
+    """Others' way to capture: the driver itself."""
+
+    def __init__(self):
+        if tuple(map(int, ftcuda.driver_info().version.split("."))) < (11, 3):
+            pytest.skip(reason="before 11.3 nobody can give a graph something to keep")
+        self.library = ctypes.CDLL(ftcuda.driver_info().path)
+
+    def call(self, name, *arguments):
+        assert getattr(self.library, name)(*arguments) == 0, name
+
+    @contextmanager
+    def captured(self, stream):
+        """Captures in `stream`; the graph is in the list that it yields, when the block is over."""
+        handle, graph, found = ctypes.c_void_p(stream.handle), ctypes.c_void_p(), []
+        self.call("cuStreamBeginCapture_v2", handle, RELAXED)
+        try:
+            yield found
+        finally:
+            self.call("cuStreamEndCapture", handle, ctypes.byref(graph))
+            found.append(graph)
+
+    def destroy(self, graph):
+        self.call("cuGraphDestroy", graph)
+
+
+@pytest.fixture
+def driver(device):
+    return Driver()
+
+
+class Kept:
+    """Something that a test can see go."""
+
+
+def resource_of(device):
+    """A resource of which nobody else has memory, so that its account says what lives."""
+    return ftcuda.StatisticsMemoryResource(ftcuda.LegacyPinnedMemoryResource())
+
+
+def in_use(resource):
+    return resource.statistics.current_count
+
+
+def settle(device):
+    device.sync()
+    gc.collect()
+    wait_for_deallocations()
+
+
+def by_launch(buffer, stream, code):
+    launch(stream, ONE, code.get_kernel("store"), buffer, 7)
+
+
+def by_bound(buffer, stream, code):
+    code.get_kernel("store").bind(ONE, buffer, 7).launch(stream)
+
+
+def by_fill(buffer, stream, code):
+    buffer.fill(7, stream=stream)
+
+
+def by_copy(buffer, stream, code):
+    other = ftcuda.LegacyPinnedMemoryResource().allocate(buffer.size)
+    buffer.copy_from(other, stream=stream)
+
+
+def by_view(buffer, stream, code):
+    launch(stream, ONE, code.get_kernel("store"), StridedMemoryView.from_buffer(buffer, (1,), dtype="i4"), 7)
+
+
+@pytest.mark.parametrize("use", [by_launch, by_bound, by_fill, by_copy, by_view])
+def test_a_captured_buffer_lives_as_long_as_the_graph(device, code, driver, use):
+    """Sabotage: its memory is given back at close(), and the graph writes what is somebody else's."""
+    resource = resource_of(device)
+    stream = device.create_stream()
+    buffer = resource.allocate(64)
+    with driver.captured(stream) as graphs:
+        use(buffer, stream, code)
+        buffer.close()
+        del buffer
+    settle(device)
+    assert in_use(resource) == 1
+    driver.destroy(graphs[0])
+    settle(device)
+    assert in_use(resource) == 0
+
+
+def launch_with(array, stream, code):
+    launch(stream, ONE, code.get_kernel("store"), array, 7)
+
+
+def bind(array, stream, code):
+    code.get_kernel("store").bind(ONE, StridedMemoryView(array, -1), 7).launch(stream)
+
+
+def copy_into(array, stream, code):
+    source = ftcuda.LegacyPinnedMemoryResource().allocate(64)
+    StridedMemoryView(array, -1).copy_from(StridedMemoryView.from_buffer(source, (64,), dtype="u1"), stream=stream)
+
+
+@pytest.mark.parametrize("use", [launch_with, bind, copy_into])
+def test_a_captured_array_of_others_lives_as_long_as_the_graph(device, code, driver, pinned, use):
+    """Sabotage: it is let go of at the next synchronisation, as what a capture used was once."""
+    memory, _ = pinned(np.zeros(64, np.uint8))
+    interface = memory.__cuda_array_interface__ | {"typestr": "|u1", "stream": None}
+    array = SimpleNamespace(__cuda_array_interface__=interface, kept=Kept())
+    gone = weakref.ref(array.kept)
+    stream = device.create_stream()
+    with driver.captured(stream) as graphs:
+        use(array, stream, code)
+    del array
+    settle(device)
+    assert gone() is not None
+    driver.destroy(graphs[0])
+    settle(device)
+    assert gone() is None
+
+
+def test_a_captured_buffer_of_an_owner_lives_as_long_as_the_graph(device, code, driver, pinned):
+    memory, _ = pinned(np.zeros(64, np.uint8))
+    owner = Kept()
+    gone = weakref.ref(owner)
+    buffer = Buffer.from_handle(memory.handle, 64, owner=owner)
+    stream = device.create_stream()
+    with driver.captured(stream) as graphs:
+        buffer.fill(1, stream=stream)
+    buffer.close()
+    del buffer, owner
+    settle(device)
+    assert gone() is not None
+    driver.destroy(graphs[0])
+    settle(device)
+    assert gone() is None
+
+
+def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
+    """The handle of the second stream is nobody else's: it became part of the capture by an event, or by a stream.
+
+    Sabotage: a stream does not notice that it waits for one that is captured.
+    """
+    resource = resource_of(device)
+    for join in (lambda second, first: second.wait(first), lambda second, first: second.wait(first.record())):
+        first, second = device.create_stream(), device.create_stream()
+        buffer = resource.allocate(64)
+        with driver.captured(first) as graphs:
+            by_launch(resource.allocate(64), first, code)
+            join(second, first)
+            by_launch(buffer, second, code)
+            first.wait(second)
+        buffer.close()
+        settle(device)
+        assert in_use(resource) == 2
+        driver.destroy(graphs[0])
+        settle(device)
+        assert in_use(resource) == 0
+
+
+def test_a_stream_joins_a_capture_by_an_event_of_others(device, code, driver):
+    """Sabotage: an event whose handle others have, and recorded, counts as one of ours alone."""
+    resource = resource_of(device)
+    first, second, event = device.create_stream(), device.create_stream(), device.create_event()
+    with driver.captured(first) as graphs:
+        driver.call("cuEventRecord", ctypes.c_void_p(event.handle), ctypes.c_void_p(first.handle))
+        second.wait(event)
+        buffer = resource.allocate(64)
+        by_launch(buffer, second, code)
+        first.wait(second)
+        buffer.close()
+    settle(device)
+    assert in_use(resource) == 1
+    driver.destroy(graphs[0])
+    settle(device)
+    assert in_use(resource) == 0
+
+
+def test_a_capture_that_fails_keeps_nothing(device, code, driver):
+    resource = resource_of(device)
+    stream = device.create_stream()
+    handle, graph = ctypes.c_void_p(stream.handle), ctypes.c_void_p()
+    driver.call("cuStreamBeginCapture_v2", handle, RELAXED)
+    by_launch(resource.allocate(64), stream, code)
+    assert driver.library.cuStreamSynchronize(handle) != 0  # which no capture survives
+    with suppress(ftcuda.CUDAError):  # the simulated driver says it only at the end
+        by_launch(resource.allocate(64), stream, code)
+    assert driver.library.cuStreamEndCapture(handle, ctypes.byref(graph)) != 0
+    settle(device)
+    assert in_use(resource) == 0
+
+
+def test_a_buffer_that_was_passed_twice_is_freed_once(device, code, driver):
+    resource = resource_of(device)
+    stream = device.create_stream()
+    buffer = resource.allocate(64)
+    with driver.captured(stream) as graphs:
+        by_launch(buffer, stream, code)
+        buffer.copy_from(buffer, stream=stream)
+    buffer.close()
+    settle(device)
+    assert in_use(resource) == 1
+    driver.destroy(graphs[0])
+    settle(device)
+    assert in_use(resource) == 0
+
+
+def test_after_a_capture_the_stream_is_as_before(device, code, driver):
+    resource = resource_of(device)
+    stream = device.create_stream()
+    with driver.captured(stream) as graphs:
+        by_launch(resource.allocate(64), stream, code)
+    buffer = resource.allocate(64)
+    by_launch(buffer, stream, code)
+    stream.sync()
+    assert np.frombuffer(buffer, np.int32)[0] == 7
+    buffer.close()
+    assert in_use(resource) == 1
+    driver.destroy(graphs[0])
+    settle(device)
+    assert in_use(resource) == 0
+
+
+@simulated_only
+@pytest.mark.parametrize("entry", ["cuStreamGetCaptureInfo_v2", "cuUserObjectCreate", "cuGraphRetainUserObject"])
+def test_what_a_graph_refuses_to_keep_is_not_captured(device, code, driver, pinned, entry):
+    """Sabotage: what was to be the graph's is nobody's, and lives for ever."""
+    resource = resource_of(device)
+    memory, _ = pinned(np.zeros(64, np.uint8))
+    array = SimpleNamespace(__cuda_array_interface__=memory.__cuda_array_interface__ | {"stream": None}, kept=Kept())
+    gone = weakref.ref(array.kept)
+    stream = device.create_stream()
+    buffer = resource.allocate(64)
+    with driver.captured(stream) as graphs:
+        for use in (by_launch, by_bound, by_fill, by_copy, launch_with):
+            with faults.failing(entry, UNKNOWN), pytest.raises(ftcuda.CUDAError) as raised:
+                use(array if use is launch_with else buffer, stream, code)
+            assert raised.value.entry_point == entry
+    buffer.close()
+    del array, raised
+    settle(device)
+    assert in_use(resource) == 0 and gone() is None
+    driver.destroy(graphs[0])
