@@ -5,6 +5,9 @@ import os
 import re
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +15,7 @@ import pytest
 
 import ftcuda
 from ftcuda import Device, LegacyPinnedMemoryResource, ObjectCode, Program, ProgramOptions
-from ftcuda.testing import settle
+from ftcuda.testing import settle, simulated_clock
 from tests.parallel import report_warnings
 
 IS_SIMULATED = ftcuda.driver_info().simulated
@@ -188,6 +191,36 @@ def run_python():
         return result.stdout + result.stderr
 
     return run
+
+
+def expires(wait, seconds, match=None):
+    """`wait` fails with a TimeoutError after so many seconds, and not before: simulated ones, which another thread lets pass.
+    A real driver has no such clock, and they pass by themselves. No two threads of a process at once."""
+    begun = time.monotonic()
+    with simulated_clock() if IS_SIMULATED else nullcontext() as clock, ThreadPoolExecutor(1) as pool:
+
+        def let_time_pass():
+            clock.advance(seconds - 1e-6, waiting=1)
+            waits_on = clock.waiting == 1
+            clock.advance(2e-6)
+            return waits_on and clock.waiting == 0
+
+        passing = pool.submit(let_time_pass) if IS_SIMULATED and seconds else None
+        with pytest.raises(TimeoutError, match=match):
+            wait()
+        assert passing is None or passing.result()
+    assert IS_SIMULATED or time.monotonic() - begun >= seconds
+
+
+@pytest.fixture
+def when_waiting():
+    """A function that returns when so many threads wait, for each other or for work. A real driver cannot tell: most
+    probably they do after a while. No two threads of a process at once."""
+    if not IS_SIMULATED:
+        yield lambda threads=1: time.sleep(0.1)
+        return
+    with simulated_clock() as clock:
+        yield clock.wait_for_waiting
 
 
 simulated_only = pytest.mark.skipif(not IS_SIMULATED, reason="steers the simulated driver")

@@ -4,7 +4,10 @@
 #include "calls/faults.hpp"
 #include "calls/gate.hpp"
 #include "checkers/races.hpp"
+#include "schedule/clock.hpp"
 #include "schedule/scheduler.hpp"
+#include "timeline/stream.hpp"
+#include "timeline/timeline.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -178,8 +181,121 @@ void schedule_let_go(const void* key) {
     scheduler::let_go(key);
 }
 
+int clock_begin() {
+    const Guard lock(driver_state().mutex);
+    if (clock::is_a_tests()) return 0;
+    clock::begin_of_test();
+    return 1;
+}
+
+void clock_end() {
+    const Guard lock(driver_state().mutex);
+    clock::end_of_test();
+}
+
+std::int64_t clock_now() {
+    const Guard lock(driver_state().mutex);
+    return clock::since_begin_of_test();
+}
+
+std::uint64_t clock_waiting() {
+    const Guard lock(driver_state().mutex);
+    return clock::waiting();
+}
+
+// With a limit of the real time.
+bool wait_for_progress(Guard& lock, std::uint64_t milliseconds, const std::function<bool()>& ready) {
+    return driver_state().progress.wait_for(lock, std::chrono::milliseconds(milliseconds), ready);
+}
+
+int clock_wait(unsigned threads, std::uint64_t milliseconds) {
+    Guard lock(driver_state().mutex);
+    return wait_for_progress(lock, milliseconds, [&] { return clock::waiting() >= threads; }) ? 1 : 0;
+}
+
+// From one time that somebody waits for to the next, so that each has its effect before the next one comes.
+int clock_advance(std::int64_t nanoseconds, std::uint64_t milliseconds) {
+    Guard lock(driver_state().mutex);
+    const clock::Nanoseconds target = clock::after(clock::now(), nanoseconds);
+    if (scheduler::is_active()) {  // which decides when the effects come
+        clock::move(target);
+        scheduler::look_at_limit();
+        return 1;
+    }
+    do {
+        if (!wait_for_progress(lock, milliseconds, scheduler::workers_have_settled)) return 0;
+        const clock::Nanoseconds next = std::min({target, scheduler::next_end(), clock::next_limit()});
+        clock::move_for_work(next);
+        if (!wait_for_progress(lock, milliseconds, scheduler::workers_have_settled)) return 0;
+        clock::move(next);
+        if (!wait_for_progress(lock, milliseconds, clock::all_are_settled)) return 0;
+    } while (clock::now() < target);
+    return 1;
+}
+
+int clock_delay(void* handle, std::int64_t nanoseconds) {
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Stream> stream;
+    if (const CUresult result = find_stream(static_cast<CUstream>(handle), stream); result != CUDA_SUCCESS)
+        return result;
+    Work work;
+    work.what = "delay";
+    work.takes = nanoseconds;
+    submit(*stream, std::move(work));
+    return CUDA_SUCCESS;
+}
+
+// What a wait of a thread has here, from its first pause on.
+struct Pauses {
+    clock::Waiter waiter;
+    bool has_joined = false;
+};
+
+int look(std::int64_t* now, std::uint64_t* seen) {
+    if (scheduler::is_active() && scheduler::is_scheduled()) {
+        *seen = scheduler::turns();
+        *now = clock::now();
+        return 1;
+    }
+    if (!clock::is_a_tests()) return 0;
+    const Guard lock(driver_state().mutex);
+    *seen = clock::moves();
+    *now = clock::now();
+    return 1;
+}
+
+int pause(void** wait, std::int64_t until, std::uint64_t seen) {
+    if (*wait == nullptr) *wait = new Pauses;
+    if (scheduler::pause(until, seen)) return 1;
+    if (!clock::is_a_tests()) return 0;
+    Pauses& pauses = *static_cast<Pauses*>(*wait);
+    Guard lock(driver_state().mutex);
+    if (!pauses.has_joined) clock::join(pauses.waiter);
+    pauses.has_joined = true;
+    clock::pause(lock, pauses.waiter, seen, until);
+    return 1;
+}
+
+void* fall_asleep() {
+    if (!clock::is_a_tests()) return nullptr;
+    auto* const pauses = new Pauses{{}, true};
+    const Guard lock(driver_state().mutex);
+    clock::join_asleep(pauses->waiter);
+    return pauses;
+}
+
+void end_pauses(void* wait) {
+    scheduler::end_pauses();
+    Pauses* const pauses = static_cast<Pauses*>(wait);
+    if (pauses->has_joined) {
+        const Guard lock(driver_state().mutex);
+        clock::leave(pauses->waiter);
+    }
+    delete pauses;
+}
+
 const FtcudaSimControl control = {
-    3,
+    4,
     violation_count,
     violation_text,
     clear_violations,
@@ -213,6 +329,13 @@ const FtcudaSimControl control = {
     schedule_let_go,
     schedule_abandon,
     scheduler::set_detachment,
+    clock_begin,
+    clock_end,
+    clock_now,
+    clock_waiting,
+    clock_wait,
+    clock_advance,
+    clock_delay,
 };
 
 }  // namespace
@@ -230,3 +353,11 @@ FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }
+
+// What src/ftcuda/_driver/clock.hpp looks for, beside ftcuda_clock_ask_context.
+FTCUDA_SIM_EXPORT int ftcuda_clock_look(std::int64_t* now, std::uint64_t* seen) { return ftcuda::sim::look(now, seen); }
+FTCUDA_SIM_EXPORT int ftcuda_clock_pause(void** wait, std::int64_t until, std::uint64_t seen) {
+    return ftcuda::sim::pause(wait, until, seen);
+}
+FTCUDA_SIM_EXPORT void* ftcuda_clock_fall_asleep() { return ftcuda::sim::fall_asleep(); }
+FTCUDA_SIM_EXPORT void ftcuda_clock_end(void* wait) { ftcuda::sim::end_pauses(wait); }

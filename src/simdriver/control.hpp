@@ -47,7 +47,7 @@ enum FtcudaSimEnding : int {
 };
 
 struct FtcudaSimControl {
-    int version;  // of this struct: 3
+    int version;  // of this struct: 4
 
     // Violations: what correct programs never do (stale or foreign handle, double destroy, free before last use, leak
     // of a capture, ...). They are counted and described; the oldest 256 texts are kept.
@@ -97,6 +97,17 @@ struct FtcudaSimControl {
     void (*schedule_abandon)();  // lets everybody run freely after a session that ended badly
     // How a thread lets go of its interpreter while it waits for its turn (schedule/scheduler.hpp).
     void (*schedule_set_detachment)(void* (*detach)(), void (*attach)(void*));
+
+    // Simulated time that the test moves (schedule/clock.hpp). Begin answers 0 if it has begun. What waits for a number
+    // of threads answers 0 when the milliseconds are over first; nanoseconds are of the simulated time.
+    int (*clock_begin)();
+    void (*clock_end)();
+    std::int64_t (*clock_now)();  // nanoseconds since then
+    std::uint64_t (*clock_waiting)();
+    int (*clock_wait)(unsigned threads, std::uint64_t milliseconds);
+    // Back when all that waited have seen the new time; a scheduled thread at once.
+    int (*clock_advance)(std::int64_t nanoseconds, std::uint64_t milliseconds);
+    int (*clock_delay)(void* stream, std::int64_t nanoseconds);  // CUresult
 };
 
 const FtcudaSimControl* ftcuda_sim_control();

@@ -1,5 +1,6 @@
 #include "loader.hpp"
 
+#include "clock.hpp"
 #include "memory_marking.hpp"
 #include "library.hpp"
 #include "schedule.hpp"
@@ -108,6 +109,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
     schedule::find(library);
 #endif
     memory_marking::find(library);
+    clock::find(library);
     description.path = path;
     description.version = version;
     description.simulated = library.symbol("ftcuda_sim_control") != nullptr;

@@ -29,7 +29,8 @@ class Schedule:
     Of its threads and the simulated device's workers one runs at a time. At every driver call, before a stream's work,
     between slices of a kernel, and, where ftcuda was built with ``-Dschedule_points=true``, at the atomics and locks of
     its core, the seed decides who goes on. The same seed gives the same run, if the threads do nothing that depends on
-    time, and wait for each other only through ftcuda or the classes of this module.
+    the real time, and wait for each other only through ftcuda or the classes of this module. Limits such as
+    ``sync(timeout=)`` are of simulated time: when all wait, it jumps to the first of them.
 
     Attributes
     ----------
@@ -78,7 +79,7 @@ class Schedule:
         Parameters
         ----------
         timeout : float
-            Seconds.
+            Seconds of the real time; in the block of :func:`simulated_clock`, those by which the test moves the clock.
 
         Raises
         ------

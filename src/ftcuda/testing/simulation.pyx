@@ -1,6 +1,6 @@
 """Looking into the simulated driver, and steering it. Needs FTCUDA_DRIVER=sim."""
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libcpp.atomic cimport atomic, memory_order_acquire, memory_order_release
 from libcpp.string cimport string
 
@@ -62,6 +62,13 @@ cdef extern from "../simdriver/control.hpp" nogil:
         void (*schedule_abandon)() noexcept nogil
         void (*schedule_set_detachment)(void* (*detach)() noexcept nogil,
                                         void (*attach)(void*) noexcept nogil) noexcept nogil
+        int (*clock_begin)() noexcept nogil
+        void (*clock_end)() noexcept nogil
+        int64_t (*clock_now)() noexcept nogil
+        uint64_t (*clock_waiting)() noexcept nogil
+        int (*clock_wait)(unsigned threads, uint64_t milliseconds) noexcept nogil
+        int (*clock_advance)(int64_t nanoseconds, uint64_t milliseconds) noexcept nogil
+        int (*clock_delay)(void* stream, int64_t nanoseconds) noexcept nogil
 
 cdef extern from *:
     """
@@ -254,6 +261,10 @@ def fault_waiting(uint64_t number):
     return control().fault_waiting(number)
 
 
+cdef uint64_t in_milliseconds(double seconds):
+    return <uint64_t>(min(max(seconds, 0.0), 1e9) * 1e3)
+
+
 ENDINGS = ("finished", "deadlock", "stuck", "late")
 
 
@@ -278,7 +289,7 @@ def schedule_begin(int kind, unsigned depth, uint64_t seed, unsigned threads):
 def schedule_wait(double timeout):
     """Returns how the session ended. Unless it finished, its threads stand where they are until `schedule_abandon`."""
     cdef Control sim = control()
-    cdef uint64_t milliseconds = <uint64_t>(min(max(timeout, 0.0), 1e9) * 1e3)
+    cdef uint64_t milliseconds = in_milliseconds(timeout)
     cdef int ending
     with nogil:
         ending = sim.schedule_wait(milliseconds)
@@ -357,3 +368,45 @@ def schedule_let_go(key):
     if sim != NULL:
         with nogil:
             sim.schedule_let_go(address)
+
+
+def clock_begin():
+    """Behind `ftcuda.testing.simulated_clock`."""
+    if not control().clock_begin():
+        raise RuntimeError("a simulated clock is under way: its blocks do not nest")
+
+
+def clock_end():
+    control().clock_end()
+
+
+def clock_now():
+    return control().clock_now()
+
+
+def clock_waiting():
+    return control().clock_waiting()
+
+
+def clock_wait(unsigned threads, double timeout):
+    cdef Control sim = control()
+    cdef uint64_t milliseconds = in_milliseconds(timeout)
+    cdef bint came
+    with nogil:
+        came = sim.clock_wait(threads, milliseconds)
+    return came
+
+
+def clock_advance(int64_t nanoseconds, double timeout):
+    cdef Control sim = control()
+    cdef uint64_t milliseconds = in_milliseconds(timeout)
+    cdef bint settled
+    with nogil:
+        settled = sim.clock_advance(nanoseconds, milliseconds)
+    return settled
+
+
+def clock_delay(uintptr_t stream, int64_t nanoseconds):
+    cdef int code = control().clock_delay(<void*>stream, nanoseconds)
+    if code != 0:
+        raise ValueError(f"cannot delay the stream: the driver answers {code}")

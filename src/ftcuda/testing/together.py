@@ -30,7 +30,8 @@ def together[Result](
     *arguments
         Passed on.
     timeout : float
-        Seconds in all, for all threads, after which the call fails.
+        Seconds in all, for all threads, after which the call fails. Real ones; with a schedule, in the block of
+        :func:`simulated_clock`, the session's are those by which the test moves the clock.
     schedule : Schedule, optional
         Runs one thread at a time; by default as ``FTCUDA_SIM_SCHED`` and ``FTCUDA_SIM_SEED`` say, freely without them.
 

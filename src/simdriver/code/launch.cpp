@@ -21,6 +21,9 @@ namespace {
 constexpr std::size_t workspace_bytes =
     4096;  // of a cooperative launch: the barrier that grid synchronisation counts in
 
+// Slices of a kernel after which it may be one that waits for the host, so that no clock waits for its end.
+constexpr unsigned long_run = 256;
+
 struct Shape {
     std::array<unsigned, 3> grid;
     std::array<unsigned, 3> block;
@@ -123,10 +126,19 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
     launch.cooperative = shape.cooperative;
     launch.memory = &kernel_memory();
     launch.variable_addresses = module.addresses.data();
-    launch.nanoseconds = [] { return static_cast<std::uint64_t>(now_milliseconds() * 1e6); };
+    launch.nanoseconds = clock::kernel_nanoseconds;
     launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
     if (races::is_watching()) launch.touched = races::touch;
-    if (scheduler::is_scheduled()) launch.slice = [] { scheduler::point("slice of a kernel"); };
+    bool runs_long = false;
+    if (scheduler::is_scheduled()) {
+        launch.slice = [] { scheduler::point("slice of a kernel"); };
+    } else {
+        launch.slice = [&runs_long, slices = 0u]() mutable {
+            if (++slices != long_run) return;
+            scheduler::set_runs_long(true);
+            runs_long = true;
+        };
+    }
     if (shape.cooperative) {
         const Guard lock(driver_state().mutex);
         if (const CUresult result =
@@ -137,6 +149,7 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
         std::memset(find_allocation(launch.workspace, 1)->bytes, 0, workspace_bytes);
     }
     const ptx::Outcome outcome = module.program->run(launch);
+    if (runs_long) scheduler::set_runs_long(false);
     const Guard lock(driver_state().mutex);
     if (shape.cooperative) release(*find_allocation(launch.workspace, 1));
     if (outcome.fault != ptx::Fault::none) driver_state().last_fault = outcome.message;

@@ -1,6 +1,7 @@
 // Exports: primary contexts, and the stack of current ones.
 #include "../calls/gate.hpp"
 #include "../checkers/double_destruction.hpp"
+#include "../schedule/scheduler.hpp"
 #include "../state/per_thread.hpp"
 #include "../state/profile.hpp"
 #include "../timeline/capture_rules.hpp"
@@ -77,23 +78,51 @@ FTCUDA_SIM_EXPORT CUresult cuCtxGetDevice(CUdevice* device) {
     return CUDA_SUCCESS;
 }
 
+namespace {
+
+// What all that was submitted so far ends at.
+std::vector<Point> latest(const Context& context) {
+    std::vector<Point> points = context.lingering;
+    if (context.legacy) points.push_back(context.legacy->latest());
+    for (const auto& [thread, stream] : context.per_thread) points.push_back(stream->latest());
+    for (const std::weak_ptr<Stream>& weak : context.streams) {
+        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back(stream->latest());
+    }
+    return points;
+}
+
+}  // namespace
+
 FTCUDA_SIM_EXPORT CUresult cuCtxSynchronize() {
     FTCUDA_SIM_ENTER(cuCtxSynchronize);
     Guard lock(driver_state().mutex);
     Context* context = nullptr;
     if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;
-    std::vector<Point> points = context->lingering;
-    if (context->legacy) points.push_back(context->legacy->latest());
-    for (const auto& [thread, stream] : context->per_thread) points.push_back(stream->latest());
-    for (const std::weak_ptr<Stream>& weak : context->streams) {
-        if (const std::shared_ptr<Stream> stream = weak.lock()) points.push_back(stream->latest());
-    }
-    for (const Point& point : points) {
+    for (const Point& point : latest(*context)) {
         if (const CUresult result = wait_for(lock, *context, point); result != CUDA_SUCCESS) return result;
     }
     std::fflush(stdout);
     return context->failure;
+}
+
+// For a wait of a scheduled thread for all of its context. The driver's ABI has no such question, and the scheduler
+// does not know the threads that others keep in cuCtxSynchronize. 0: the calling thread is not scheduled.
+FTCUDA_SIM_EXPORT int ftcuda_clock_ask_context(int* answer) {
+    if (!scheduler::is_scheduled()) return 0;
+    scheduler::point("question about a context");
+    const Guard lock(driver_state().mutex);
+    const auto ask_all = []() -> CUresult {
+        Context* context = nullptr;
+        if (const CUresult result = current(context); result != CUDA_SUCCESS) return result;
+        if (const CUresult result = forbid_context_wait(*context); result != CUDA_SUCCESS) return result;
+        for (const Point& point : latest(*context)) {
+            if (const CUresult result = ask(point); result != CUDA_SUCCESS) return result;
+        }
+        return CUDA_SUCCESS;
+    };
+    *answer = ask_all();
+    return 1;
 }
 
 FTCUDA_SIM_EXPORT CUresult cuCtxGetStreamPriorityRange(int* least, int* greatest) {

@@ -31,6 +31,7 @@ struct State {
     std::uint64_t highest = 0;
     unsigned in_a_row = 0;
     std::uint64_t steps = 0;
+    std::uint64_t turns = 0;  // that were over, of threads that did not poll
     std::uint64_t trace = 0;
     std::uint64_t workers = 0;
     Ending ending = Ending::finished;
@@ -84,7 +85,28 @@ void hash(std::uint64_t value) noexcept {
     state().trace = (state().trace ^ value) * 0x0000'0100'0000'01b3;  // FNV-1a, a word at a time
 }
 
-bool can_go_on(const Thread& thread) { return thread.parked_on == nullptr && (!thread.ready || thread.ready()); }
+bool can_go_on(const Thread& thread) {
+    if (thread.until != clock::never && clock::now() >= thread.until) return true;
+    return thread.parked_on == nullptr && (!thread.ready || thread.ready());
+}
+
+std::vector<Thread*> those_who_can_go_on() {
+    std::vector<Thread*> candidates;
+    for (const std::shared_ptr<Thread>& thread : state().threads) {
+        if (can_go_on(*thread)) candidates.push_back(thread.get());
+    }
+    return candidates;
+}
+
+// Sets the clock to the first time that somebody waits for. False if nobody does.
+bool jump() {
+    const std::vector<std::shared_ptr<Thread>>& threads = state().threads;
+    const auto first = std::min_element(threads.begin(), threads.end(),
+                                        [](const auto& a, const auto& b) { return a->until < b->until; });
+    if (first == threads.end() || (*first)->until == clock::never) return false;
+    clock::jump((*first)->until);
+    return true;
+}
 
 void wake(Thread& thread) {
     thread.turn.notify_all();
@@ -119,6 +141,7 @@ void end() {
     s.failed = false;
     s.running = nullptr;
     s.holders.clear();
+    clock::end_of_session();
     for (const std::shared_ptr<Thread>& thread : s.threads) {
         thread->parked_on = nullptr;
         if (!thread->is_worker) thread->abandoned.store(true, std::memory_order_relaxed);
@@ -150,10 +173,9 @@ Thread* choose_by_priority(const std::vector<Thread*>& candidates) {
 void choose() {
     State& s = state();
     if (s.failed) return;
-    std::vector<Thread*> candidates;
-    for (const std::shared_ptr<Thread>& thread : s.threads) {
-        if (can_go_on(*thread)) candidates.push_back(thread.get());
-    }
+    if (s.running == nullptr || !s.running->polls) ++s.turns;
+    std::vector<Thread*> candidates = those_who_can_go_on();
+    if (candidates.empty() && jump()) candidates = those_who_can_go_on();
     if (candidates.empty()) return fail(Ending::deadlock);
     ++s.steps;
     Thread* const next = s.plan.kind == Kind::pct ? choose_by_priority(candidates)
@@ -190,6 +212,28 @@ bool workers_are_idle() {
 
 }  // namespace
 
+bool workers_have_settled() {
+    const std::vector<std::shared_ptr<Thread>>& threads = state().threads;
+    return std::all_of(threads.begin(), threads.end(), [](const auto& thread) {
+        return !thread->is_worker || thread->runs_long || (thread->ready && !thread->ready());
+    });
+}
+
+clock::Nanoseconds next_end() {
+    clock::Nanoseconds next = clock::never;
+    for (const std::shared_ptr<Thread>& thread : state().threads) {
+        if (thread->until > clock::now()) next = std::min(next, thread->until);
+    }
+    return next;
+}
+
+void set_runs_long(bool runs_long) {
+    const Guard lock(driver_state().mutex);
+    if (self() == nullptr) return;
+    self()->runs_long = runs_long;
+    driver_state().progress.notify_all();
+}
+
 bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     State& s = state();
     if (s.prepared) return false;
@@ -200,7 +244,7 @@ bool begin(Guard& lock, const Plan& plan, unsigned threads) {
     s.random = plan.seed;
     s.lowest = std::uint64_t{1} << 61;
     s.highest = std::uint64_t{1} << 63;
-    s.steps = s.in_a_row = 0;
+    s.steps = s.turns = s.in_a_row = 0;
     s.trace = 0xcbf2'9ce4'8422'2325;
     s.ending = Ending::finished;
     s.report.clear();
@@ -219,16 +263,21 @@ bool begin(Guard& lock, const Plan& plan, unsigned threads) {
 Ending wait(Guard& lock, std::chrono::milliseconds limit) {
     State& s = state();
     const auto deadline = std::chrono::steady_clock::now() + limit;
+    const bool is_a_tests = clock::is_a_tests();
+    const clock::Nanoseconds limit_of_test = std::chrono::nanoseconds(limit).count();
+    const auto is_late = [&] {
+        return is_a_tests ? clock::moved() >= limit_of_test : std::chrono::steady_clock::now() >= deadline;
+    };
     while (s.prepared && !s.failed) {
+        if (is_late()) {
+            fail(Ending::late);
+            break;
+        }
         const std::uint64_t before = s.steps;
         const auto quiet_until = std::chrono::steady_clock::now() + silence;
-        if (s.over.wait_until(lock, std::min(quiet_until, deadline)) != std::cv_status::timeout) continue;
-        if (!s.prepared || s.failed) break;
-        if (std::chrono::steady_clock::now() >= deadline) {
-            fail(Ending::late);
-        } else if (s.steps == before) {
-            fail(Ending::stuck);
-        }
+        const auto look_at = is_a_tests ? quiet_until : std::min(quiet_until, deadline);
+        if (s.over.wait_until(lock, look_at) != std::cv_status::timeout) continue;
+        if (s.prepared && !s.failed && !is_late() && s.steps == before) fail(Ending::stuck);
     }
     return s.ending;
 }
@@ -236,6 +285,8 @@ Ending wait(Guard& lock, std::chrono::milliseconds limit) {
 void abandon(Guard&) {
     if (state().failed) end();
 }
+
+void look_at_limit() { state().over.notify_all(); }
 
 std::string report() { return state().report; }
 std::uint64_t steps() noexcept { return state().steps; }
@@ -255,6 +306,7 @@ void enter(Guard& lock, std::uint64_t index) {
     s.threads.insert(place, me);
     if (--s.expected == 0) {
         s.active.store(true, std::memory_order_relaxed);
+        clock::begin_of_session();
         choose();
     }
     while (!me->abandoned.load(std::memory_order_relaxed) && s.prepared && (s.expected != 0 || s.running != me.get()))
@@ -308,6 +360,38 @@ void unpark(const void* key) {
     }
 }
 
+std::uint64_t turns() {
+    const Guard lock(driver_state().mutex);
+    return state().turns;
+}
+
+bool pause(clock::Nanoseconds until, std::uint64_t seen) {
+    if (!is_scheduled()) return false;
+    const Detached detached;
+    Guard lock(driver_state().mutex);
+    State& s = state();
+    Thread& me = *self();
+    if (!me.polls) {  // what it did in this turn before it asked is news to others, and not to itself
+        if (seen == s.turns) ++seen;
+        ++s.turns;
+        me.polls = true;
+    }
+    me.ready = [&s, seen] { return s.turns != seen; };
+    me.until = until;
+    me.where = "wait for work";
+    choose();
+    wait_for_turn(lock, me);
+    me.ready = nullptr;
+    me.until = clock::never;
+    return is_scheduled();
+}
+
+void end_pauses() {
+    if (self() == nullptr) return;
+    const Guard lock(driver_state().mutex);
+    self()->polls = false;
+}
+
 void hold(const void* key) {
     if (is_scheduled()) state().holders[key] = name(*self());
 }
@@ -350,7 +434,8 @@ void remove(Guard&, const std::shared_ptr<Thread>& worker) {
     }
 }
 
-void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready) {
+void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready,
+                clock::Nanoseconds until) {
     if (self() == nullptr) {
         while (!ready()) changed.wait(lock);
         return;
@@ -358,6 +443,7 @@ void wait_until(Guard& lock, std::condition_variable& changed, const char* where
     State& s = state();
     Thread& me = *self();
     me.ready = ready;
+    me.until = until;
     me.where = where;
     if (takes_part(me)) choose();
     for (;;) {
@@ -373,6 +459,7 @@ void wait_until(Guard& lock, std::condition_variable& changed, const char* where
         }
     }
     me.ready = nullptr;
+    me.until = clock::never;
 }
 
 }  // namespace ftcuda::sim::scheduler

@@ -4,6 +4,8 @@
 // it. It ends when the last of those threads leaves. Outside a session, and for threads that are not in it, everything
 // runs freely. All state is under the driver's lock, which no thread keeps while it waits for its turn.
 //
+// In a session time is simulated: when all wait, and some of them for a time, the clock is set to the first such time.
+//
 // A thread that waits has a condition, which the scheduler itself evaluates: when nobody can go on, that is a deadlock,
 // and where everybody stands is known.
 //
@@ -13,6 +15,7 @@
 #pragma once
 
 #include "../state/driver_state.hpp"
+#include "clock.hpp"
 
 #include <chrono>
 #include <condition_variable>
@@ -36,10 +39,13 @@ struct Thread {
     std::atomic<bool> abandoned{
         false};  // its session ended badly. Relaxed: only the thread itself asks without the lock
     const char* where = "start";
-    const void* parked_on = nullptr;  // until somebody unparks it
-    std::function<bool()> ready;      // what it waits for, empty if nothing
-    std::uint64_t priority = 0;       // PCT
-    unsigned passed_over = 0;         // PCT: how often it could have gone on since it last did
+    const void* parked_on = nullptr;          // until somebody unparks it
+    std::function<bool()> ready;              // what it waits for, empty if nothing
+    clock::Nanoseconds until = clock::never;  // when it waits no longer
+    bool runs_long = false;                   // a worker in a kernel that may wait for the host
+    bool polls = false;                       // it waits for what it must ask for itself, and has asked before
+    std::uint64_t priority = 0;               // PCT
+    unsigned passed_over = 0;                 // PCT: how often it could have gone on since it last did
     std::condition_variable turn;
     std::condition_variable* waits_on = nullptr;  // while it runs freely and waits
 };
@@ -49,10 +55,11 @@ enum class Ending : int { finished, deadlock, stuck, late };
 // Waits until all workers are idle, then prepares a session for `threads` threads. False if one is under way.
 bool begin(Guard& lock, const Plan& plan, unsigned threads);
 // Waits until the session is over, nobody can go on, the thread whose turn it is has done nothing for 20 s, or
-// the time is over. Unless it is over all its threads stand where they are, to be looked at, until abandon();
-// then they run freely.
+// the time is over: that of the test's own clock, where it has one. Unless the session is over all its threads stand
+// where they are, to be looked at, until abandon(); then they run freely.
 Ending wait(Guard& lock, std::chrono::milliseconds limit);
 void abandon(Guard& lock);
+void look_at_limit();  // the test has moved its clock
 std::string report();  // who stood where when the session ended badly, and who held what they waited for
 std::uint64_t steps() noexcept;
 std::uint64_t trace() noexcept;  // a hash of every choice
@@ -76,6 +83,12 @@ void point(const char* where);
 bool park(const void* key, const char* where);
 void unpark(const void* key);
 
+// A wait for what the scheduler cannot see: the thread asks again after a turn of somebody else who does not poll as
+// well, or when the clock has reached `until`. `seen`: turns() as they were before it asked. False, at once, as above.
+std::uint64_t turns();
+bool pause(clock::Nanoseconds until, std::uint64_t seen);
+void end_pauses();
+
 // That this thread holds what others park for, for the report.
 void hold(const void* key);
 void let_go(const void* key);
@@ -84,6 +97,12 @@ void let_go(const void* key);
 // go of, else what `attach` takes. Never called with the driver's lock held.
 void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept;
 
+// For a clock that a test moves, outside of a session: whether all workers wait, or run long; and the first time that
+// one of them waits for.
+bool workers_have_settled();
+clock::Nanoseconds next_end();
+void set_runs_long(bool runs_long);  // the calling worker; without the lock
+
 // For a stream's worker, made by the thread that submits to it first.
 std::shared_ptr<Thread> add_worker();
 void withdraw(const std::shared_ptr<Thread>& worker);  // one whose thread could not be started
@@ -91,7 +110,8 @@ void adopt(Guard& lock, const std::shared_ptr<Thread>& worker);
 void remove(Guard& lock, const std::shared_ptr<Thread>& worker);
 
 // Waits for `ready`, which depends only on what the driver's lock guards. In a session by the
-// scheduler, else on `changed`.
-void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready);
+// scheduler, else on `changed`. It may come back before when the clock has reached `until`.
+void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready,
+                clock::Nanoseconds until = clock::never);
 
 }  // namespace ftcuda::sim::scheduler

@@ -48,6 +48,7 @@ struct Point {
 struct Work {
     std::vector<Point> after;            // other streams' work that must be done first
     std::vector<std::uint64_t> touches;  // allocations by their begin, pending until this is done
+    std::int64_t takes = 0;              // nanoseconds of simulated time from when it begins
     std::function<CUresult()> run;       // without the lock; a failure poisons the context
     std::function<void()> finish;        // under the lock, once it has run
     std::string what;                    // for reports of races

@@ -55,7 +55,7 @@ CUresult record(CUevent event_handle, CUstream handle) {
     const auto reached_at = std::make_shared<double>(-1.0);
     Work work;
     work.run = [reached_at] {
-        const double now = now_milliseconds();
+        const double now = clock::now_milliseconds();
         const Guard inner(driver_state().mutex);
         *reached_at = now;
         return CUDA_SUCCESS;
@@ -129,7 +129,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
 
 namespace {
 
-// Milliseconds from one event to the other, by the host's clock at the moments when the work before them was done.
+// Milliseconds from one event to the other, by the clock at the moments when the work before them was done.
 CUresult elapsed(float* milliseconds, const Event& start, const Event& end) {
     if (start.context != end.context) return CUDA_ERROR_INVALID_HANDLE;
     if (((start.flags | end.flags) & CU_EVENT_DISABLE_TIMING) != 0) return CUDA_ERROR_INVALID_HANDLE;

@@ -28,6 +28,15 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
         if (queue->waiting.empty()) break;
         scheduler::wait_until(lock, state.progress, "before work",
                               [&] { return !state.held && all_reached(queue->waiting.front().after); });
+        if (queue->waiting.front().takes != 0) {
+            const clock::Nanoseconds end = clock::after(clock::of_work(), queue->waiting.front().takes);
+            scheduler::wait_until(
+                lock, state.progress, "delay",
+                [&] {
+                    return !clock::is_simulated() || clock::of_work() >= end || queue->context->failure != CUDA_SUCCESS;
+                },
+                end);
+        }
         Work work = std::move(queue->waiting.front());
         queue->waiting.pop_front();
         if (queue->context->failure == CUDA_SUCCESS && work.run) {

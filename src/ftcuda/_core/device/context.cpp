@@ -29,6 +29,20 @@ std::uint64_t pack(Status status) noexcept {
            static_cast<std::uint32_t>(status.code());
 }
 
+// Whether the driver answers, to a thread that a test schedules, what it has no question for.
+bool can_ask() noexcept {
+    CUresult answer = CUDA_SUCCESS;
+    return driver::clock::ask_context(answer);
+}
+
+Status wait_scheduled(const Limit& limit) noexcept {
+    return wait_until_ready(limit, false, [] {
+        CUresult answer = CUDA_SUCCESS;
+        return driver::clock::ask_context(answer) ? Status::from_driver(answer, Entry::cuCtxSynchronize)
+                                                  : cu.cuCtxSynchronize();  // the schedule is over
+    });
+}
+
 Status unpack_poison(std::uint64_t packed) noexcept {
     return Status(Reason::poisoned, static_cast<Entry>(packed >> 32), static_cast<CUresult>(packed & 0xffff'ffff));
 }
@@ -139,7 +153,8 @@ Status Context::synchronize() { return synchronize(Limit()); }
 Status Context::synchronize(const Limit& limit) {
     const ContextScope scope(*this);
     if (!scope.status().ok()) return scope.status();
-    ContextWait* const wait = limit.is_none() ? nullptr : &this->wait();
+    const bool is_scheduled = !limit.is_none() && can_ask();
+    ContextWait* const wait = limit.is_none() || is_scheduled ? nullptr : &this->wait();
     if (wait != nullptr) wait->start();  // may throw, and so comes first
     // Taken before the wait: what is retired during it may belong to work that the wait does not cover.
     std::vector<std::function<void()>> idle;
@@ -149,7 +164,7 @@ Status Context::synchronize(const Limit& limit) {
     }
     Status status;
     if (wait == nullptr) {
-        status = observe(cu.cuCtxSynchronize());
+        status = observe(is_scheduled ? wait_scheduled(limit) : cu.cuCtxSynchronize());
     } else {
         const std::uint64_t number = wait->ask();
         const Limit patient{std::max(limit.seconds, shortest_wait), limit.is_interrupted};

@@ -1,5 +1,6 @@
 #include "exclusive_section.hpp"
 
+#include "../../_driver/clock.hpp"
 #include "../sync/fork.hpp"
 #include "held_sections.hpp"
 
@@ -135,6 +136,7 @@ void ExclusiveSection::wake() noexcept {
 void ExclusiveSection::wait_for_change() noexcept {
     constexpr std::chrono::milliseconds pause{20};
     const auto of_task = [](const Level& level) { return level.task != 0; };
+    const driver::clock::Sleep sleep;
     if (std::none_of(levels_.begin(), levels_.end(), of_task)) {
         changed_.wait(mutex_);
         return;

@@ -1,5 +1,6 @@
 #include "mutex.hpp"
 
+#include "../../_driver/clock.hpp"
 #include "../../_driver/schedule.hpp"
 #include "lock_order.hpp"
 
@@ -42,9 +43,10 @@ void Condition::wait(Mutex& mutex) {
 }
 
 void Condition::wait_for(Mutex& mutex, std::chrono::milliseconds time) {
-    if (schedule::is_on()) {  // whose turns stand for time
+    if (schedule::is_on()) {  // as in wait(): the turn is kept until the pause
         mutex.unlock();
-        schedule::point("condition");
+        const driver::clock::Moment now = driver::clock::look();
+        driver::clock::Wait().pause(now, now.time + time);
         mutex.lock();
         return;
     }
