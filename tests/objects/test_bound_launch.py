@@ -1,7 +1,6 @@
 import ctypes
 import gc
 import threading
-import time
 import weakref
 
 import numpy as np
@@ -88,13 +87,13 @@ def test_arguments_are_what_the_kernel_gets(put, out, stream):
 
 
 @pytest.mark.thread_unsafe(reason="writes the buffer of its fixture")
-def test_who_waits_for_a_section_launches_what_is_bound_when_it_is_over(put, out, stream):
+def test_who_waits_for_a_section_launches_what_is_bound_when_it_is_over(put, out, stream, when_waiting):
     """Sabotage: it launches what was bound when it began to wait, though another launch had newer arguments already."""
     bound = put.bind(ONE, out, 1, 0.5, 7, Pair(4, 5.0))
     waiting = threading.Thread(target=lambda: bound.launch(stream))
     with stream.exclusive():
         waiting.start()
-        time.sleep(0.1)  # most probably it waits by now; else it has the new arguments anyway
+        when_waiting()
         bound.set(1, 2)
         bound.launch(stream)
     waiting.join()

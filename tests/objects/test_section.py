@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import time
 import weakref
 from contextlib import ExitStack, contextmanager, suppress
 
@@ -407,13 +406,12 @@ def test_a_task_gives_up_all_its_sections(stream, device):
 
 
 @pytest.mark.parametrize("waits", ["here", "in another thread", "in one that waits already"])
-def test_who_awaited_the_task_is_told_at_once(stream, waits):
+def test_who_awaited_the_task_is_told_at_once(stream, waits, when_waiting):
     """It runs before those whom asyncio calls when the task is done, and does not let the loop turn. Sabotage: only those are
     asked whether a task has ended."""
-    answers, waiting, sections = [], threading.Event(), []
+    answers, sections = [], []
 
     def record():
-        waiting.set()
         try:
             stream.record()
         except SectionAbandonedError:
@@ -424,8 +422,7 @@ def test_who_awaited_the_task_is_told_at_once(stream, waits):
         sections[0].__enter__()
         if waits == "in one that waits already":
             thread.start()
-            waiting.wait()
-            time.sleep(0.1)
+            when_waiting()
 
     async def run():
         task = asyncio.create_task(owner())

@@ -1,17 +1,17 @@
 """Waits that end before the work: timeouts and signals."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
 from ftcuda import CUDAError, LaunchConfig, launch
-from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED, simulated_only
+from ftcuda.testing import simulated_clock, together
+from tests.conftest import IS_SIMULATED, expires, simulated_only
 
 ONE = LaunchConfig(grid=1, block=1)
+SHORTEST = 0.01  # seconds that a wait for a device takes before it gives up
 
 
 @pytest.fixture(params=["stream", "event", "blocking event", "device"])
@@ -31,16 +31,15 @@ def waiter(request, device, stream):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_timeout(waiter, device, stream, code, pinned, held_clock):
-    """Sabotage: a wait that has no limit never comes back here."""
+    """Sabotage: a wait that has no limit never comes back here; one that is too short has gone when its time is not over."""
     buffer, places = pinned(np.zeros(1, np.int32))
     with held_clock():
         launch(stream, ONE, code.get_kernel("store"), buffer, 7)
         waited = waiter()
         for timeout in (0, 0.0, 0.02, np.float32(0.01)):
-            began = time.monotonic()
-            with pytest.raises(TimeoutError, match=r"cannot synchronise <\w+.*: it was not done in time; the work goes on"):
-                waited.sync(timeout)
-            assert time.monotonic() - began >= timeout
+            takes = max(timeout, SHORTEST) if waited is device else float(timeout)
+            message = r"cannot synchronise <\w+.*: it was not done in time; the work goes on"
+            expires(lambda timeout=timeout: waited.sync(timeout), takes, message)
         assert places[0] == 0
     waited.sync(timeout=60)
     assert places[0] == 7
@@ -53,16 +52,25 @@ def test_timeout(waiter, device, stream, code, pinned, held_clock):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_timeouts_in_many_threads(device, stream, held_clock):
-    event = None
-    with held_clock():
-        event = stream.record()
+    event, threads = None, 6
+    with held_clock(), simulated_clock() as clock:
+        event, ended = stream.record(), []
 
         def act(index):
-            for waited in (device, stream, event):
-                with pytest.raises(TimeoutError):
-                    waited.sync(timeout=0.005 * (index % 2))
+            if index == threads:
+                while len(ended) < threads:
+                    clock.advance(0.001)
+                return
+            try:
+                for waited in (device, stream, event):
+                    timeout, begun = 0.02 * (index % 2), clock.now()
+                    with pytest.raises(TimeoutError):
+                        waited.sync(timeout)
+                    assert clock.now() - begun >= timeout - 1e-9
+            finally:
+                ended.append(index)
 
-        together(6, act)
+        together(threads + 1, act)
     together(6, lambda index: (device.sync(timeout=60), stream.sync(timeout=60), event.sync(60)))
 
 
@@ -75,8 +83,7 @@ def test_a_device_wait_covers_what_came_before_it(device, stream, code, pinned, 
     for turn in range(1, 20):
         with held_clock():
             launch(stream, ONE, store, buffer, -turn)
-            with pytest.raises(TimeoutError):
-                device.sync(timeout=0)
+            expires(lambda: device.sync(timeout=0), SHORTEST)
         launch(stream, ONE, store, buffer, turn)
         device.sync(timeout=60)
         assert places[0] == turn
@@ -91,15 +98,17 @@ def test_a_device_wait_does_not_cover_what_came_after_it_began(device, stream, c
     store = code.get_kernel("store")
     buffer, places = pinned(np.zeros(1, np.int32))
     with ThreadPoolExecutor(1) as pool, faults.holding("cuCtxSynchronize", after=True) as held:
-        with pytest.raises(TimeoutError):
-            device.sync(timeout=0)  # the wait goes on without it, and is held when it is over
+        expires(lambda: device.sync(timeout=0), SHORTEST)  # the wait goes on without it, and is held when it is over
         held.wait()
-        with held_clock():
+        with held_clock(), simulated_clock() as clock, faults.holding("cuCtxSynchronize") as again:
             launch(stream, ONE, store, buffer, 7)
             seen = pool.submit(lambda: (device.sync(timeout=60), int(places[0])))
-            time.sleep(0.05)  # until it has asked
+            clock.wait_for_waiting()  # it has asked
             held.release()
-            time.sleep(0.05)  # in which a wrong answer arrives
+            again.wait(timeout=10)  # a wrong answer is there by now
+            clock.advance(0)  # and was asked for
+            assert clock.waiting == 1
+            again.release()
         assert seen.result() == (None, 7)
 
 
@@ -114,8 +123,7 @@ def test_work_that_was_given_up_on_keeps_its_memory(device, stream, code, held_c
         module = type(code).from_ptx(code.code)
         launch(stream, ONE, module.get_kernel("empty"))
         del module
-        with pytest.raises(TimeoutError):
-            device.sync(timeout=0.001)
+        expires(lambda: device.sync(timeout=0.001), SHORTEST)
         assert simulation.live()["module"] == before["module"] + 1
     device.sync(timeout=60)
     assert simulation.live()["module"] == before["module"]

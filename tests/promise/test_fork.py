@@ -102,9 +102,10 @@ limited, lent = LimitingMemoryResource(device.memory_resource, allocation_limit=
 shared = device.create_stream()
 # One a thread: a thread that waited for Python's own lock of a deque may be given it as it stops for the fork, and then
 # CPython 3.13t leaves it locked in the child.
+rounds = [0] * 3
 kept, stop = [collections.deque(maxlen=100) for _ in range(3)], threading.Event()
 
-def work(kept):
+def work(kept, index):
     stream, array = device.create_stream(), np.zeros(64, "u1")
     while not stop.is_set():
         buffers = [device.allocate(64, stream=stream), limited.allocate(64, stream=shared), lent.allocate(64)]
@@ -114,6 +115,7 @@ def work(kept):
         buffers[0].copy_from(array, stream=stream)
         shared.wait(stream)
         kept.append((buffers, stream.record(), device.create_stream()))
+        rounds[index] += 1
 
 def let_go():
     for each in kept:
@@ -125,11 +127,12 @@ def let_go():
             continue
         raise AssertionError("a forked child was answered")
 
-threads = [threading.Thread(target=work, args=(each,)) for each in kept]
+threads = [threading.Thread(target=work, args=(each, index)) for index, each in enumerate(kept)]
 for thread in threads: thread.start()
 lost = 0
 for _ in range(60):
-    time.sleep(0.005)
+    before = sum(rounds)
+    while sum(rounds) < before + 3: time.sleep(0)  # they are at work, wherever in it
     lost += not in_child(let_go)
 stop.set()
 for thread in threads: thread.join()

@@ -2,10 +2,12 @@
 
 import re
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from ftcuda.testing import DeadlockError, Schedule, faults, schedule, simulation, together
+from ftcuda.testing import DeadlockError, Schedule, faults, schedule, simulated_clock, simulation, together
 from tests.conftest import simulated_only
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="a scheduled session is the only one in its process")]
@@ -91,9 +93,9 @@ def test_sections_in_opposite_orders(run_python):
     """The deadlock is found, and said who waits where; in a build without schedule points, only that nobody moves."""
     said = run_python(
         """
-import os, sys
+import os, sys, threading
 import ftcuda
-from ftcuda.testing import DeadlockError, Schedule, schedule, simulation, together
+from ftcuda.testing import DeadlockError, Schedule, schedule, simulated_clock, simulation, together
 device = ftcuda.Device(0)
 one, other = device.create_stream(), device.create_stream()
 both = schedule.Barrier(2)
@@ -106,7 +108,10 @@ def work(index):
             pass
 
 try:
-    together(2, work, timeout=2, schedule=Schedule("random"))
+    with simulated_clock() as clock:
+        if not simulation.has_schedule_points():  # the one whose turn it is waits for the other
+            threading.Thread(target=clock.advance, args=(2,), kwargs={"waiting": 1}, daemon=True).start()
+        together(2, work, timeout=2, schedule=Schedule("random"))
 except (DeadlockError, TimeoutError) as hang:
     found = type(hang) is (DeadlockError if simulation.has_schedule_points() else TimeoutError)
     print(found, str(hang).count("in work"), str(hang).count("thread 0 at "))
@@ -130,6 +135,10 @@ def test_locks_of_the_core_name_their_holders(device, code):
 
     ended = threading.Semaphore(0)
 
+    def end_time(fault, clock):
+        fault.wait()  # who waits there keeps its turn, so that nobody moves any more
+        clock.advance(1)
+
     def work(index):
         kernel.attributes.max_dynamic_shared_size_bytes = sizes.pop()
         ended.release()
@@ -137,11 +146,17 @@ def test_locks_of_the_core_name_their_holders(device, code):
     said = ""
     for seed in range(20):
         sizes = [51200 + 2048 * seed, 50176 + 2048 * seed]  # the driver is told of sizes that grow
-        with faults.holding("cuFuncSetAttribute") as fault:
+        with (
+            simulated_clock() as clock,
+            ThreadPoolExecutor(1) as pool,
+            faults.holding("cuFuncSetAttribute") as fault,
+        ):
+            ending = pool.submit(end_time, fault, clock)
             try:
                 together(2, work, timeout=1, schedule=Schedule("random", seed=seed))
             except TimeoutError as late:
                 said = str(late)
+            ending.result()
             fault.release()
         assert ended.acquire(timeout=30) and ended.acquire(timeout=30)  # both are gone before the next session
         if "at locked, held by thread" in said:
@@ -178,8 +193,10 @@ def test_threads_that_pass_the_turn_to_each_other_do_not_starve_a_third(device):
     assert max(turns) > 100, "the third was never last"
 
 
-def test_the_time_ends_a_session(device):
-    """Two threads that poll for what nobody does have steps enough, but no end. They stand still while they are looked at."""
+@pytest.mark.parametrize("clock", ["real", "simulated"])
+def test_the_time_ends_a_session(device, clock):
+    """Two threads that poll for what nobody does have steps enough, but no end. They stand still while they are looked at.
+    The limit is one of the real clock, unless the test has its own."""
     given_up, turns = threading.Event(), [0, 0]
 
     def work(index):
@@ -187,9 +204,26 @@ def test_the_time_ends_a_session(device):
             turns[index] += 1
             schedule.point()
 
+    def end_time(moved):
+        while not all(turns):
+            time.sleep(0)
+        moved.advance(limit - 1)
+        before = list(turns)
+        while not all(now > then for now, then in zip(turns, before, strict=True)):
+            time.sleep(0)
+        moved.advance(1)
+
+    limit = 0.1 if clock == "real" else 1000.0
+    message = rf"seed 1: not all threads ended within {limit} s:\nthread 0 at test\n"
     try:
-        with pytest.raises(TimeoutError, match=r"seed 1: not all threads ended within 0.5 s:\nthread 0 at test\n"):
-            together(2, work, timeout=0.5, schedule=Schedule("random", seed=1))
+        with pytest.raises(TimeoutError, match=message), ThreadPoolExecutor(1) as pool:
+            if clock == "real":
+                together(2, work, timeout=limit, schedule=Schedule("random", seed=1))
+            else:
+                with simulated_clock() as moved:
+                    ending = pool.submit(end_time, moved)
+                    together(2, work, timeout=limit, schedule=Schedule("random", seed=1))
+                    ending.result()
     finally:
         given_up.set()
     assert all(turns)

@@ -1,6 +1,6 @@
 import sys
 import threading
-import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -65,7 +65,8 @@ assert sys.unraisablehook is before
 
 
 def test_a_stuck_thread_is_reported():
-    """By file, line and stack, as every thread is; and what another thread had raised is the cause."""
+    """By file, line and stack, as every thread is; and what another thread had raised is the cause. The limit guards against
+    hangs, and so is one of the real clock."""
     never = threading.Event()
 
     def work(index):
@@ -87,16 +88,26 @@ def test_a_stuck_thread_is_reported():
     assert "the reason why" in str(cause)
 
 
-def test_the_time_is_for_all_threads():
+@pytest.mark.thread_unsafe(reason="sets the clock that together() reads")
+def test_the_time_is_for_all_threads(monkeypatch):
     """Sabotage: with a join that may take the whole time for each thread, eight of them take eight times as long."""
-    never = threading.Event()
-    begin = time.monotonic()
+    never, joins, now = threading.Event(), [], 100.0
+
+    class Thread(threading.Thread):
+        def join(self, timeout):  # takes all its time, and none of the real one
+            nonlocal now
+            joins.append(timeout)
+            now += timeout
+
+    module = sys.modules["ftcuda.testing.together"]
+    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(module, "threading", SimpleNamespace(Thread=Thread, Barrier=threading.Barrier))
     try:
         with pytest.raises(TimeoutError, match="together-0, .*together-7 did not end within 1.5 s"):
             together(8, lambda index: never.wait(), timeout=1.5)
     finally:
         never.set()
-    assert 1.5 <= time.monotonic() - begin < 6
+    assert joins == [1.5] + [0] * 7
 
 
 @pytest.mark.skipif(
@@ -120,13 +131,20 @@ def test_stacks_are_read_by_one_thread_at_a_time(run_python):
     """faulthandler has one timer: set by two threads at once, one was left that nobody stopped and ended the process."""
     run_python(
         """
-import faulthandler, time
-from ftcuda.testing import together
+import faulthandler, threading, time
+from ftcuda.testing import stacks, together
 from ftcuda.testing.stacks import all_stacks
-set_now = []
+set_now, come = [], []
+class Lock:  # that knows who has come to it
+    def __init__(self): self.lock = threading.Lock()
+    def __enter__(self):
+        come.append(1)
+        self.lock.acquire()
+    def __exit__(self, *exception): self.lock.release()
+stacks.TIMER = Lock()
 def dump_traceback_later(*arguments, **options):
     set_now.append(1)
-    time.sleep(0.01)  # for another thread to come
+    while len(come) < 4: time.sleep(0)  # all are here, or wait for this one
 def cancel_dump_traceback_later():
     most.append(len(set_now))
     set_now.pop()
