@@ -13,7 +13,7 @@ import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import faults
-from tests.conftest import simulated_only
+from tests.conftest import IS_SIMULATED, simulated_only
 
 ONE = LaunchConfig(grid=1, block=1)
 RELAXED = 2  # CUstreamCaptureMode
@@ -262,3 +262,34 @@ def test_what_a_graph_refuses_to_keep_is_not_captured(device, code, driver, pinn
     settle(device)
     assert in_use(resource) == 0 and gone() is None
     driver.destroy(graphs[0])
+
+
+@pytest.mark.skipif(IS_SIMULATED, reason="the simulated driver launches no graphs")
+def test_a_graph_is_launched_after_its_buffers_were_closed(device, code, driver):
+    """Sabotage: the memory is somebody else's by then, and the graph writes to it."""
+    stream = device.create_stream()
+    result = ftcuda.LegacyPinnedMemoryResource().allocate(4)
+    words = np.frombuffer(result, np.int32)
+    buffer = device.allocate(4, stream=stream)
+    address = buffer.handle
+    with driver.captured(stream) as graphs:
+        launch(stream, ONE, code.get_kernel("store"), buffer, 7)
+        buffer.copy_to(result, stream=stream)
+    buffer.close()
+    settle(device)
+    others = [device.allocate(4, stream=stream) for _ in range(1000)]
+    assert address not in [other.handle for other in others]
+    executable, handle = ctypes.c_void_p(), ctypes.c_void_p(stream.handle)
+    driver.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graphs[0], ctypes.c_ulonglong(0))
+    driver.destroy(graphs[0])  # what was made of it is launched
+    for _ in range(3):
+        words[0] = 0
+        driver.call("cuGraphLaunch", executable, handle)
+        stream.sync()
+        assert words[0] == 7
+    for _ in range(20):
+        driver.call("cuGraphLaunch", executable, handle)
+    driver.call("cuGraphExecDestroy", executable)  # its work runs on, and keeps the memory
+    stream.sync()
+    settle(device)
+    assert words[0] == 7
