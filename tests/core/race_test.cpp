@@ -368,7 +368,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     for (Ref<Buffer>& buffer : buffers) CHECK(close(*buffer).ok());
     int released = 0;
     while (deferred_release::pop_done() != nullptr) ++released;
-    CHECK(released == made.load());
+    CHECK(released == made.load() && !deferred_release::is_pending());
 }
 
 // One cache, from which all threads allocate in streams of their own and in one that they share.

@@ -266,7 +266,7 @@ def test_a_chunk_stays_with_the_copy_that_could_not_be_marked(world, held_clock)
 def test_what_waits_is_counted(world, held_clock):
     """Each call asks once about what waits. Owners that waited for nothing must be uncounted when they go, or it asks more often.
 
-    Sabotage: owners-without-work-stay-counted, owners-without-work-are-not-counted.
+    Sabotage: owners-without-work-are-not-counted.
     """
     gone = []
 
