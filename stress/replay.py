@@ -19,7 +19,7 @@ def traces(options: argparse.Namespace) -> int:
     from stress.harness import Runner
 
     runner = Runner(Environment(), options.threads, Schedule.parse(options.sched), options.timeout)
-    for name in options.hazard or ("launches", "close", "exclusive", "shared_buffer", "limited_waits"):
+    for name in options.hazard or ("launches", "close", "exclusive", "shared_buffer"):
         if not runner.prepare(name):
             raise SystemExit(f"{name} cannot run: {runner.results[name].skipped}")
         for seed in range(1, options.seeds + 1):

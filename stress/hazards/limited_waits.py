@@ -12,6 +12,7 @@ class LimitedWaits(Hazard):
     """A wait that came back has waited: what its thread submitted before is done. One that gave up ended nothing."""
 
     oracle = "after a wait that came back the counter shows all launches before it; at the end it shows all of them"
+    unscheduled = "how long a wait takes depends on time"
     TURNS = 20
 
     def round(self, seed, random):
