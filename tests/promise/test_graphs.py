@@ -71,6 +71,15 @@ def settle(device):
     wait_for_deallocations()
 
 
+def assert_gone_with(graph, driver, device, is_there, is_gone):
+    """What the graph keeps outlives a synchronisation, and goes with the graph."""
+    settle(device)
+    assert is_there()
+    driver.destroy(graph)
+    settle(device)
+    assert is_gone()
+
+
 def by_launch(buffer, stream, code):
     launch(stream, ONE, code.get_kernel("store"), buffer, 7)
 
@@ -102,11 +111,7 @@ def test_a_captured_buffer_lives_as_long_as_the_graph(device, code, driver, use)
         use(buffer, stream, code)
         buffer.close()
         del buffer
-    settle(device)
-    assert in_use(resource) == 1
-    driver.destroy(graphs[0])
-    settle(device)
-    assert in_use(resource) == 0
+    assert_gone_with(graphs[0], driver, device, lambda: in_use(resource) == 1, lambda: in_use(resource) == 0)
 
 
 def launch_with(array, stream, code):
@@ -133,11 +138,7 @@ def test_a_captured_array_of_others_lives_as_long_as_the_graph(device, code, dri
     with driver.captured(stream) as graphs:
         use(array, stream, code)
     del array
-    settle(device)
-    assert gone() is not None
-    driver.destroy(graphs[0])
-    settle(device)
-    assert gone() is None
+    assert_gone_with(graphs[0], driver, device, lambda: gone() is not None, lambda: gone() is None)
 
 
 def test_a_captured_buffer_of_an_owner_lives_as_long_as_the_graph(device, code, driver, pinned):
@@ -150,11 +151,7 @@ def test_a_captured_buffer_of_an_owner_lives_as_long_as_the_graph(device, code, 
         buffer.fill(1, stream=stream)
     buffer.close()
     del buffer, owner
-    settle(device)
-    assert gone() is not None
-    driver.destroy(graphs[0])
-    settle(device)
-    assert gone() is None
+    assert_gone_with(graphs[0], driver, device, lambda: gone() is not None, lambda: gone() is None)
 
 
 def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
@@ -172,11 +169,7 @@ def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
             by_launch(buffer, second, code)
             first.wait(second)
         buffer.close()
-        settle(device)
-        assert in_use(resource) == 2
-        driver.destroy(graphs[0])
-        settle(device)
-        assert in_use(resource) == 0
+        assert_gone_with(graphs[0], driver, device, lambda: in_use(resource) == 2, lambda: in_use(resource) == 0)
 
 
 def test_a_stream_joins_a_capture_by_an_event_of_others(device, code, driver):
@@ -190,11 +183,7 @@ def test_a_stream_joins_a_capture_by_an_event_of_others(device, code, driver):
         by_launch(buffer, second, code)
         first.wait(second)
         buffer.close()
-    settle(device)
-    assert in_use(resource) == 1
-    driver.destroy(graphs[0])
-    settle(device)
-    assert in_use(resource) == 0
+    assert_gone_with(graphs[0], driver, device, lambda: in_use(resource) == 1, lambda: in_use(resource) == 0)
 
 
 def test_a_capture_that_fails_keeps_nothing(device, code, driver):
@@ -219,11 +208,7 @@ def test_a_buffer_that_was_passed_twice_is_freed_once(device, code, driver):
         by_launch(buffer, stream, code)
         buffer.copy_from(buffer, stream=stream)
     buffer.close()
-    settle(device)
-    assert in_use(resource) == 1
-    driver.destroy(graphs[0])
-    settle(device)
-    assert in_use(resource) == 0
+    assert_gone_with(graphs[0], driver, device, lambda: in_use(resource) == 1, lambda: in_use(resource) == 0)
 
 
 def test_after_a_capture_the_stream_is_as_before(device, code, driver):

@@ -103,7 +103,6 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
         ended.graph_is_gone(*state.graphs.remove(capture->graph_handle));
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    capture->graph->nodes = capture->nodes;
     *graph = capture->graph_handle;
     return CUDA_SUCCESS;
 }

@@ -100,20 +100,6 @@ struct Event {
     std::shared_ptr<Capture> capture;    // recorded in a capturing stream
 };
 
-struct Graph;
-
-struct Capture {
-    std::shared_ptr<Stream> origin;
-    std::uint64_t id = 0;
-    std::shared_ptr<Graph> graph;
-    CUgraph graph_handle = nullptr;
-    std::uint64_t thread = 0;
-    int mode = 0;
-    bool invalidated = false;
-    std::vector<std::shared_ptr<Stream>> joined;
-    std::uint64_t nodes = 0;
-};
-
 // Something of the program's that graphs keep: `destroy` is called once nobody has a reference to it any more.
 struct UserObject {
     void* data = nullptr;
@@ -124,6 +110,17 @@ struct UserObject {
 struct Graph {
     std::uint64_t nodes = 0;
     std::map<CUuserObject, std::uint64_t> user_objects;  // how many references it has to each
+};
+
+struct Capture {
+    std::shared_ptr<Stream> origin;
+    std::uint64_t id = 0;
+    std::shared_ptr<Graph> graph;
+    CUgraph graph_handle = nullptr;
+    std::uint64_t thread = 0;
+    int mode = 0;
+    bool invalidated = false;
+    std::vector<std::shared_ptr<Stream>> joined;
 };
 
 struct Pool {

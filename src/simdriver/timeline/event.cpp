@@ -49,7 +49,7 @@ CUresult record(CUevent event_handle, CUstream handle) {
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
     event->capture = stream->capture;
     if (stream->capture) {
-        ++stream->capture->nodes;
+        ++stream->capture->graph->nodes;
         return CUDA_SUCCESS;
     }
     const auto reached_at = std::make_shared<double>(-1.0);

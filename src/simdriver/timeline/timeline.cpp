@@ -75,7 +75,7 @@ void start_worker(const Stream& stream) {
 
 Point submit(Stream& stream, Work work) {
     if (stream.capture) {
-        ++stream.capture->nodes;
+        ++stream.capture->graph->nodes;
         early_free::end(work.touches);
         return {};
     }

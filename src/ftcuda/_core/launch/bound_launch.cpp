@@ -73,8 +73,11 @@ Status BoundArguments::launch_foreign(Stream& stream, const LaunchShape& shape, 
         maps.push_back(first < maps.size() ? maps[first] : map_of(index)->state());
         parameters[index] = const_cast<void*>(maps.back()->bytes());
         Buffer* const buffer = maps.back()->buffer();
-        if (buffer != nullptr) buffers.push_back(buffer);
-        if (buffer == nullptr) deferred_release::retain(foreign, Ref<Shared>(*maps.back()));
+        if (buffer != nullptr) {
+            buffers.push_back(buffer);
+        } else {
+            deferred_release::retain(foreign, Ref<Shared>(*maps.back()));
+        }
     }
     Operands operands{buffers.data(), buffers.size(), foreign ? &foreign : nullptr};
     return launch_inside(stream, shape, kernel, parameters.data(), operands);

@@ -125,8 +125,7 @@ template <class Work>
     if (captures) return leases.submit(work);
     bool capturing = false;
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
-    if (capturing) return Reason::capturing;
-    return leases.submit(work);
+    return capturing ? Status(Reason::capturing) : leases.submit_uncaptured(work);
 }
 
 // Several pieces are one submission for other threads.

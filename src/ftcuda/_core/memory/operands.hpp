@@ -47,6 +47,12 @@ public:
             if (given) entered_ = 0;
             if (!status.ok()) return status;
         }
+        return submit_uncaptured(work);
+    }
+
+    // The same, if the caller knows that the stream is not captured.
+    template <class Work>
+    [[gnu::always_inline]] Status submit_uncaptured(Work work) {
         const Status status = stream_.context().observe(work());
         if (operands_.foreign != nullptr) deferred_release::release_after_work(stream_, std::move(*operands_.foreign));
         return status;

@@ -197,8 +197,7 @@ cdef int copy_bytes(ViewHandle target, ViewHandle source, size_t bytes, Stream s
         context = &ours._buffer._buffer.context()
     submitted = stream.on(context)
     if is_foreign(target) or is_foreign(source):
-        retain(foreign, (target, source))
-        held = &foreign
+        held = retain(foreign, (target, source))
     with nogil:
         if from_host:
             status = core.upload(destination, <void*><size_t>origin.pointer, bytes, submitted[0], held)

@@ -152,8 +152,7 @@ cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObjec
     operands.buffers = used
     operands.count = last - used
     if foreign is not None:
-        retain(retention, foreign)
-        operands.foreign = &retention
+        operands.foreign = retain(retention, foreign)
     with nogil:
         status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, operands)
     if not status.ok():

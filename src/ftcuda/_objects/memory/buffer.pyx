@@ -328,8 +328,7 @@ cdef class Buffer(BufferHandle):
         cdef Stream filling_stream = as_stream(stream)
         cdef streams.Stream* core_stream = filling_stream.on(&self._buffer.context())
         if self._buffer.holder() != NULL:
-            retain(foreign, self)
-            held = &foreign
+            held = retain(foreign, self)
         with nogil:
             status = copies.fill(self._buffer[0], pattern, width, core_stream[0], held)
         if not status.ok():

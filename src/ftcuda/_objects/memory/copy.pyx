@@ -25,8 +25,7 @@ cdef int copy_buffer(BufferHandle destination, BufferHandle source, object strea
     # The collector would end the owner and the resource of memory that is not ours before the buffer could say that it
     # is still in use.
     if source._buffer.holder() != NULL or destination._buffer.holder() != NULL:
-        retain(foreign, (source, destination))
-        held = &foreign
+        held = retain(foreign, (source, destination))
     with nogil:
         status = copy_places(to, origin, source._buffer.size(), target[0], held)
     if not status.ok():

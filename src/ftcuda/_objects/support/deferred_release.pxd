@@ -2,7 +2,7 @@ from core.device.device cimport Context
 from core.stream.event cimport CUevent
 from core.stream.deferred_release cimport Retention
 
-cdef int retain(Retention& retention, object wanted) except -1
+cdef Retention* retain(Retention& retention, object wanted) except NULL
 cdef int release_after(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1

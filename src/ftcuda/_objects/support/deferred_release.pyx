@@ -115,11 +115,11 @@ cdef bint amid_collection() noexcept nogil:
 gc.callbacks.append(note_collection)
 
 
-cdef int retain(Retention& retention, object wanted) except -1:
-    """Retains `wanted` by `retention`; once that is over, `release_done` lets go of it."""
+cdef Retention* retain(Retention& retention, object wanted) except NULL:
+    """Retains `wanted` by `retention`, and returns that; once it is over, `release_done` lets go of `wanted`."""
     core.retain(retention, <void*>wanted)
     Py_INCREF(wanted)  # the core's; release_done() takes it over
-    return 0
+    return &retention
 
 
 cdef int release_after(Context* context, CUevent event, object wanted) except -1:
