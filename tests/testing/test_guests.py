@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import sys
 from importlib import metadata
+from itertools import dropwhile, takewhile
 from pathlib import Path
 
 import pytest
@@ -38,10 +39,11 @@ def guest_python():
 
 
 def commands():
-    """The two commands as the guide has them."""
-    lines = [line.strip() for line in GUIDE.read_text().splitlines() if line.startswith("    ")]
-    assert len(lines) == 2, lines
-    return lines
+    """The two commands as the guide has them: its first example."""
+    lines = GUIDE.read_text().splitlines()
+    example = list(takewhile(str.strip, dropwhile(lambda line: not line.startswith("    "), lines)))
+    assert len(example) == 2, example
+    return [line.strip() for line in example]
 
 
 @pytest.fixture
