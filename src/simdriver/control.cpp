@@ -354,6 +354,12 @@ FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::co
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }
 
+// What src/ftcuda/_driver/background.hpp looks for.
+FTCUDA_SIM_EXPORT int ftcuda_background_may_go_on() {
+    ftcuda::sim::leave_out_thread();
+    return ftcuda::sim::scheduler::is_active() ? 0 : 1;
+}
+
 // What src/ftcuda/_driver/clock.hpp looks for, beside ftcuda_clock_ask_context.
 FTCUDA_SIM_EXPORT int ftcuda_clock_look(std::int64_t* now, std::uint64_t* seen) { return ftcuda::sim::look(now, seen); }
 FTCUDA_SIM_EXPORT int ftcuda_clock_pause(void** wait, std::int64_t until, std::uint64_t seen) {

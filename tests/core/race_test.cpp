@@ -7,7 +7,8 @@
 #include "../../src/ftcuda/_core/memory/copy.hpp"
 #include "../../src/ftcuda/_core/memory/staging.hpp"
 #include "../../src/ftcuda/_core/stream/event.hpp"
-#include "../../src/ftcuda/_core/stream/deferred_release.hpp"
+#include "../../src/ftcuda/_core/completion/context_wait.hpp"
+#include "../../src/ftcuda/_core/completion/deferred_release.hpp"
 #include "../../src/ftcuda/_core/stream/section_holder.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
 #include "../../src/ftcuda/_driver/library.hpp"
@@ -249,7 +250,7 @@ void race_housekeeping(Context& context, const FtcudaSimControl& control) {
     while (mailbox::pop(notice)) ++told;
     CHECK(told.load() == static_cast<int>(faults.size()));
     for (const Ref<Stream>& stream : streams) stream->close();
-    CHECK(context.synchronize().ok());
+    CHECK(synchronize(context).ok());
 }
 
 // Exports of a buffer while others use and close it: each waits for the buffer's work or finds it closed.
@@ -292,8 +293,8 @@ void race_exports(Context& context, MemoryResource& memory) {
     }
 }
 
-// Copies of pageable memory, which share the staging chunks, objects that are kept until they are
-// done, and one account.
+// Copies of pageable memory, which share the staging chunks, objects that are kept until they are done, and one
+// account.
 void race_copies(Context& context, MemoryResource& memory) {
     std::atomic<int> released{0};
     const Ref<Account> account = Ref<Account>::adopt(new Account(4 * 4096));
@@ -319,7 +320,7 @@ void race_copies(Context& context, MemoryResource& memory) {
         CHECK(close(*buffer).ok());
         stream->close();
     });
-    CHECK(context.synchronize().ok());
+    CHECK(synchronize(context).ok());
     CHECK(Staging::of(context).trim().ok());
     while (deferred_release::pop_done() != nullptr) ++released;
     CHECK(released.load() == 4 * 50 && !deferred_release::is_pending());
@@ -444,7 +445,7 @@ int main(int, char** arguments) {
     race_cache(context, *MemoryResource::plain(context, MemoryKind::pinned));
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
-    CHECK(context.synchronize().ok());
+    CHECK(synchronize(context).ok());
     CHECK(!mailbox::has_mail());
 
     char violation[256] = "";

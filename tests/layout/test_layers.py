@@ -14,7 +14,7 @@ IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MUL
 
 
 # The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
-CORE = ("sync", "device", "stream", "memory", "code", "launch")
+CORE = ("sync", "device", "completion", "stream", "memory", "code", "launch")
 DECLARATIONS = ("driver", *CORE)
 SIMULATOR = ("ptx", "state", "schedule", "calls", "checkers", "timeline", "memory", "device", "code", "graph", "nvrtc")
 OBJECTS = ("support", "device", "stream", "memory", "arrays", "code", "launch")

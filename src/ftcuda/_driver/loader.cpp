@@ -1,5 +1,6 @@
 #include "loader.hpp"
 
+#include "background.hpp"
 #include "clock.hpp"
 #include "memory_marking.hpp"
 #include "library.hpp"
@@ -17,8 +18,8 @@ Table cu;
 
 namespace {
 
-// Release: the table, `description` and the driver's own initialisation are complete. Pairs with
-// the acquire in loaded().
+// Release: the table, `description` and the driver's own initialisation are complete. Pairs with the acquire in
+// loaded().
 std::atomic<bool> ready{false};
 std::mutex loading;
 Loaded& description = *new Loaded;     // never destroyed: daemon threads may read it while the process exits
@@ -110,6 +111,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
 #endif
     memory_marking::find(library);
     clock::find(library);
+    background::find(library);
     description.path = path;
     description.version = version;
     description.simulated = library.symbol("ftcuda_sim_control") != nullptr;

@@ -30,6 +30,7 @@ Plan& plan() noexcept {
 
 // The fault that holds the calling thread's present call after its effect; 0: none.
 thread_local std::uint64_t held_after = 0;
+thread_local bool is_left_out = false;
 
 void wait_for_release(Plan& p, Guard& lock, std::uint64_t id) {
     ++p.faults.at(id).waiting;
@@ -54,7 +55,10 @@ void poison_current(CUresult value) {
 
 }  // namespace
 
+void leave_out_thread() noexcept { is_left_out = true; }
+
 bool apply_faults(Call call, CUresult& result) {
+    if (is_left_out) return false;
     Plan& p = plan();
     p.calls[static_cast<std::size_t>(call)].fetch_add(1, std::memory_order_relaxed);
     if (p.size.load(std::memory_order_acquire) == 0) return false;

@@ -16,6 +16,9 @@ struct Fault {
     CUresult value = CUDA_SUCCESS;
 };
 
+// The calling thread's calls are not counted from now on, and no fault is meant for them: no test has asked for them.
+void leave_out_thread() noexcept;
+
 // Counts the call. True if a fault applies; `result` is then what the call answers.
 bool apply_faults(Call call, CUresult& result);
 // Waits where a fault holds the calling thread's call after its effect.

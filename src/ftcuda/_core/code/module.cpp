@@ -1,6 +1,7 @@
 #include "module.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/context_wait.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
 #include "../device/process.hpp"
@@ -33,7 +34,7 @@ Module::~Module() {
     for (const Slot& slot : slots_) {
         if (slot.progress != Progress::loaded) continue;
         Context& context = *slot.context;
-        context.retire([&context, cu_module = slot.cu_module] {
+        retire(context, [&context, cu_module = slot.cu_module] {
             mailbox::post(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
         });
     }

@@ -1,14 +1,11 @@
 #include "context.hpp"
 
+#include "../../_driver/schedule.hpp"
 #include "../../_driver/table.hpp"
-#include "../sync/limit.hpp"
 #include "capture_mode.hpp"
-#include "context_wait.hpp"
 #include "mailbox.hpp"
 #include "process.hpp"
 
-#include <algorithm>
-#include <memory>
 #include <utility>
 
 namespace ftcuda::core {
@@ -21,26 +18,9 @@ namespace {
 // Events kept for reuse in one context. More are wanted only while that many threads free at the same moment.
 constexpr std::size_t idle_events_limit = 64;
 
-// Seconds that a wait for a device takes at least before it gives up: a thread must wake to say that nothing runs.
-constexpr double shortest_wait = 0.01;
-
 std::uint64_t pack(Status status) noexcept {
     return (std::uint64_t{static_cast<std::uint16_t>(status.entry())} << 32) |
            static_cast<std::uint32_t>(status.code());
-}
-
-// Whether the driver answers, to a thread that a test schedules, what it has no question for.
-bool can_ask() noexcept {
-    CUresult answer = CUDA_SUCCESS;
-    return driver::clock::ask_context(answer);
-}
-
-Status wait_scheduled(const Limit& limit) noexcept {
-    return wait_until_ready(limit, false, [] {
-        CUresult answer = CUDA_SUCCESS;
-        return driver::clock::ask_context(answer) ? Status::from_driver(answer, Entry::cuCtxSynchronize)
-                                                  : cu.cuCtxSynchronize();  // the schedule is over
-    });
 }
 
 Status unpack_poison(std::uint64_t packed) noexcept {
@@ -130,54 +110,6 @@ Status Context::priority_range(int& least, int& greatest) {
     const ContextScope scope(*this);
     if (!scope.status().ok()) return scope.status();
     return observe(cu.cuCtxGetStreamPriorityRange(&least, &greatest));
-}
-
-void Context::retire(std::function<void()> finish) {
-    const Lock lock(retired_mutex_);
-    retired_.push_back(std::move(finish));
-}
-
-ContextWait& Context::wait() {
-    ContextWait* wait = wait_.load(std::memory_order_acquire);
-    if (wait != nullptr) return *wait;
-    auto mine = std::make_unique<ContextWait>(*this);
-    FTCUDA_SCHEDULE_POINT("publish the context's wait");
-    if (wait_.compare_exchange_strong(wait, mine.get(), std::memory_order_acq_rel, std::memory_order_acquire)) {
-        wait = mine.release();  // kept for as long as the context, which is for ever
-    }
-    return *wait;
-}
-
-Status Context::synchronize() { return synchronize(Limit()); }
-
-Status Context::synchronize(const Limit& limit) {
-    const ContextScope scope(*this);
-    if (!scope.status().ok()) return scope.status();
-    const bool is_scheduled = !limit.is_none() && can_ask();
-    ContextWait* const wait = limit.is_none() || is_scheduled ? nullptr : &this->wait();
-    if (wait != nullptr) wait->start();  // may throw, and so comes first
-    // Taken before the wait: what is retired during it may belong to work that the wait does not cover.
-    std::vector<std::function<void()>> idle;
-    {
-        const Lock lock(retired_mutex_);
-        idle.swap(retired_);
-    }
-    Status status;
-    if (wait == nullptr) {
-        status = observe(is_scheduled ? wait_scheduled(limit) : cu.cuCtxSynchronize());
-    } else {
-        const std::uint64_t number = wait->ask();
-        const Limit patient{std::max(limit.seconds, shortest_wait), limit.is_interrupted};
-        status = wait_until_ready(patient, false, [&] { return wait->answer(number); });
-    }
-    if (!status.ok()) {
-        const Lock lock(retired_mutex_);
-        for (auto& finish : idle) retired_.push_back(std::move(finish));
-        return status;
-    }
-    const RelaxedCapture relaxed;
-    for (const auto& finish : idle) finish();
-    return {};
 }
 
 ContextScope::ContextScope(const Context& context) noexcept : status_(context.usable()) {

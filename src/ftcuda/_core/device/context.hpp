@@ -1,12 +1,10 @@
-// A device's primary context and what belongs to it: whether it is poisoned, idle events, and what is to be freed once
-// nothing runs. Contexts are never freed.
+// A device's primary context and what belongs to it: whether it is poisoned, and idle events. Contexts are never freed.
 #pragma once
 
 #include "../sync/mutex.hpp"
 #include "device.hpp"
 
 #include <atomic>
-#include <functional>
 #include <vector>
 
 namespace ftcuda::core {
@@ -14,7 +12,6 @@ namespace ftcuda::core {
 class ContextWait;
 class Staging;
 class Stream;
-struct Limit;
 
 class Context {
 public:
@@ -55,21 +52,12 @@ public:
     // Lowest and highest priority of streams; higher priorities are smaller numbers.
     Status priority_range(int& least, int& greatest);
 
-    // Runs `finish` at the end of the next synchronize(). For what may only go once nothing runs and nothing is being
-    // captured: modules, whose kernels may still run, and memory that a capturing stream used.
-    void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);
-
-    // Waits for all work of the context, then finishes what was retired before the wait. With a limit it finishes
-    // nothing if that came first.
-    Status synchronize();
-    Status synchronize(const Limit& limit);
-
 private:
+    friend class ContextWait;
     friend class Staging;
     friend class Stream;
 
     void remember(Status status) noexcept;
-    ContextWait& wait();
 
     // Constant after construction.
     Device& device_;
@@ -77,7 +65,7 @@ private:
 
     // Synchronises itself: the first sticky failure, packed; 0 while there is none. Relaxed: it guards no other data.
     std::atomic<std::uint64_t> poison_{0};
-    // Published once each with release, read with acquire. The streams and the staging memory are published
+    // Published once each with release, read with acquire. The streams, the staging memory and the wait are published
     // by their own classes.
     std::atomic<Stream*> legacy_stream_{nullptr};
     std::atomic<Stream*> per_thread_stream_{nullptr};
@@ -87,9 +75,6 @@ private:
 
     Mutex events_mutex_{Rank::event_pool};
     std::vector<abi::CUevent> idle_events_ GUARDED_BY(events_mutex_);
-
-    Mutex retired_mutex_{Rank::retired};
-    std::vector<std::function<void()>> retired_ GUARDED_BY(retired_mutex_);
 };
 
 // Makes a context current for a scope. A thread that had another context current gets it back; a thread that had none

@@ -1,10 +1,10 @@
-// A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each
-// other, from any thread.
+// A launch whose kernel, shape and arguments are bound. set() and launch() are atomic against each other, from any
+// thread.
 //
 // Launches in different threads write nothing in common but the leases of buffers that they share: see striped.hpp.
 #pragma once
 
-#include "../stream/deferred_release.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../sync/striped.hpp"
 #include "launch.hpp"
 #include "tensor_map.hpp"

@@ -1,7 +1,7 @@
 // A tensor map: what the device's tensor memory accelerator must know of a tensor, in the driver's own coding.
 #pragma once
 
-#include "../stream/deferred_release.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../sync/striped.hpp"
 
 namespace ftcuda::core {
@@ -59,8 +59,8 @@ public:
     static Status im2col(Context& context, const Tensor& tensor, const Im2col& columns, MappedMemory memory,
                          Ref<TensorMap>& map);
 
-    // A launch that takes the map from now on has the new address and holds the new memory; one that took
-    // it before, the old.
+    // A launch that takes the map from now on has the new address and holds the new memory; one that took it before,
+    // the old.
     Status replace_address(Context& context, abi::CUdeviceptr address, MappedMemory memory);
 
     Ref<TensorMapState> state() { return states_.load(); }

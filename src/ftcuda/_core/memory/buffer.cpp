@@ -1,9 +1,10 @@
 #include "buffer.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/context_wait.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
-#include "../stream/deferred_release.hpp"
 #include "../sync/fork.hpp"
 
 #include <atomic>
@@ -68,7 +69,7 @@ Status Buffer::allocate_where_memory_is_short(MemoryResource& resource, std::siz
         // broken refuses the allocation too. A pool returns what it does not use once the frees have happened.
         bool had_memory = false;
         MemoryResource::trim_caches(context, had_memory);
-        context.synchronize().ignore();
+        synchronize(context).ignore();
         MemoryResource::trim_caches(context, had_memory);
         resource.trim(0).ignore();
         status = allocate(resource, bytes, stream, buffer);

@@ -1,6 +1,7 @@
 #include "copy.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/context_wait.hpp"
 #include "staging.hpp"
 
 #include <algorithm>
@@ -41,7 +42,7 @@ Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     if (started) status = context.record(stream.cu_stream(), chunk.event);
     if (status.ok()) return status;
     if (started) {  // the copy may still use the chunk, and nothing says until when
-        context.retire([&context, chunk] { Staging::of(context).release(chunk); });
+        retire(context, [&context, chunk] { Staging::of(context).release(chunk); });
     } else {
         Staging::of(context).release(chunk);
     }
@@ -112,8 +113,7 @@ Status download_pieces(char* destination, CUdeviceptr source, std::size_t bytes,
     return status;
 }
 
-// One submission. `work`, calls of the driver, returns a Status. `captures`: it may become part of
-// a graph.
+// One submission. `work`, calls of the driver, returns a Status. `captures`: it may become part of a graph.
 template <class Work>
 [[gnu::always_inline]] inline Status submit(Operands operands, Stream& stream, bool captures, Work work) {
     const Submission submission(stream);

@@ -6,7 +6,7 @@
 // captured, the graph's that comes of it.
 #pragma once
 
-#include "../stream/deferred_release.hpp"
+#include "../completion/deferred_release.hpp"
 #include "buffer.hpp"
 
 namespace ftcuda::core {
@@ -54,7 +54,8 @@ public:
     template <class Work>
     [[gnu::always_inline]] Status submit_uncaptured(Work work) {
         const Status status = stream_.context().observe(work());
-        if (operands_.foreign != nullptr) deferred_release::release_after_work(stream_, std::move(*operands_.foreign));
+        if (operands_.foreign != nullptr)
+            deferred_release::release_after_work(stream_.context(), stream_.cu_stream(), std::move(*operands_.foreign));
         return status;
     }
 

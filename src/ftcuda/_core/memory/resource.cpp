@@ -2,6 +2,7 @@
 
 #include "../../_driver/memory_marking.hpp"
 #include "../../_driver/table.hpp"
+#include "../completion/context_wait.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
 #include "../sync/fork.hpp"
@@ -194,7 +195,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
 
 void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes) {
     if (allocation.cacheable) cache_->count_freed(bytes, allocation.made_in);
-    context_->retire([resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
+    retire(*context_, [resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
         driver::memory_marking::mark_in_use(pointer, nullptr);
         mailbox::post(resource->free_idle(pointer), "free", "buffer");
     });
@@ -290,7 +291,7 @@ void MemoryResource::destroy() noexcept {
     if (!owned_ || !context_->may_destroy()) return;
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for
     // ever (driver 580, four threads with a pool each on one stream).
-    context_->retire([context = context_, pool = cu_pool_] {
+    retire(*context_, [context = context_, pool = cu_pool_] {
         mailbox::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
     });
 }

@@ -1,11 +1,11 @@
 #include "stream.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/mailbox.hpp"
 #include "../sync/fork.hpp"
 #include "../sync/limit.hpp"
-#include "deferred_release.hpp"
 #include "event.hpp"
 
 namespace ftcuda::core {
@@ -201,6 +201,19 @@ Status Stream::wait(Event& event) noexcept {
     if (!scope.status().ok()) return scope.status();
     if (event.may_be_captured()) note_capture();
     return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
+}
+
+Status Stream::wait(Context& context, CUevent event) noexcept {
+    const Submission submission(*this);
+    if (!submission.status().ok()) return submission.status();
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return Reason::capturing;
+    const Status status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
+    if (status.ok()) context.release_event(event);
+    return status;
 }
 
 Status Stream::wait(Stream& other) noexcept {

@@ -1,7 +1,7 @@
 // A stream: the handle and its leases.
 //
-// Submissions (launch, copy, record, wait) take an inner lease, which an exclusive section of another thread holds
-// back (exclusive_section.hpp); everything else (sync, query, being kept by a buffer) takes an ordinary lease and never
+// Submissions (launch, copy, record, wait) take an inner lease, which an exclusive section of another thread holds back
+// (exclusive_section.hpp); everything else (sync, query, being kept by a buffer) takes an ordinary lease and never
 // waits. States of the word: see lifetime.hpp.
 #pragma once
 
@@ -65,6 +65,8 @@ public:
     Status record(Event& event) noexcept;
     Status wait(Event& event) noexcept;
     Status wait(Stream& other) noexcept;
+    // For an event of the context's (Context::acquire_event), which gets it back; the caller's still if that fails.
+    Status wait(Context& context, abi::CUevent event) noexcept;
     // Closed, and all that was ever submitted is done. The caller keeps the handle.
     bool is_finished() const noexcept;
     // The caller holds a lease, and the context is current, as for the next one.

@@ -7,7 +7,7 @@ cimport core.memory.copy as core
 cimport core.stream.stream as streams
 from core.device.device cimport Context
 from core.memory.copy cimport Place
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle, pinned_memory
 from ftcuda._objects.arrays.dlpack cimport (

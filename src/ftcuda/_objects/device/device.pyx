@@ -5,6 +5,7 @@ from collections import namedtuple
 
 from cpython.object cimport PyObject
 
+from core.completion.context_wait cimport synchronize
 from core.device.device cimport Context
 from core.device.device cimport Device as CoreDevice
 from core.memory.staging cimport Staging
@@ -186,7 +187,7 @@ cdef class Device(DeviceHandle):
         cdef Limit limit = limit_of(timeout)
         cdef Context* context = self.context_of()
         with nogil:
-            status = context.synchronize(limit)
+            status = synchronize(context[0], limit)
         check(status, "synchronise", self)
         deliver_mail()
 
@@ -232,8 +233,8 @@ cdef class Device(DeviceHandle):
         size : int
             Bytes. Zero is allowed.
         stream : Stream
-            The memory may be used in this stream's order from here on, and in others that wait for it.
-            None is allowed where allocation is not stream-ordered, else the device's legacy default stream is taken.
+            The memory may be used in this stream's order from here on, and in others that wait for it. None is allowed
+            where allocation is not stream-ordered, else the device's legacy default stream is taken.
 
         Returns
         -------

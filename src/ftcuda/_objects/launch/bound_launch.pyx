@@ -7,7 +7,7 @@ from libcpp.vector cimport vector
 cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
 from core.launch.bound_launch cimport BoundArgument
-from core.stream.deferred_release cimport ForeignReference
+from core.completion.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
@@ -23,9 +23,9 @@ from ftcuda._objects.support.options import integer
 cdef class BoundLaunch:
     """A kernel with its configuration and arguments, checked and packed once. Made by :meth:`Kernel.bind`.
 
-    Any number of threads may launch it, each in a stream of its own or all in one, while others change its
-    arguments. In a hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that
-    write only who uses the buffers.
+    Any number of threads may launch it, each in a stream of its own or all in one, while others change its arguments.
+    In a hot loop take ``launch = bound.launch`` once in each thread: of what threads share, calls of that write only
+    who uses the buffers.
 
     A tensor map is bound as it is: each launch reads it as it is then (see
     :meth:`TensorMapDescriptor.replace_address`). To bind what it is now, bind ``bytes(map)`` and keep the tensor.

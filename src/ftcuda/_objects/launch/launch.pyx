@@ -8,7 +8,7 @@ cimport core.launch.launch as core
 cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
 from core.memory.operands cimport Operands
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 from core.sync.reason cimport Status
 from ftcuda._objects.code.kernel_handle cimport KernelHandle, Slot
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
@@ -42,14 +42,14 @@ stream : Stream or object with ``__cuda_stream__``
 config : LaunchConfig
 kernel : Kernel
 *kernel_args
-    One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured
-    ones too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with
+    One for each parameter: Buffer, int, float, bool, complex, bytes of the exact size, a numpy scalar (structured ones
+    too), a ctypes value, a handle of cuda-bindings, or an array: a `StridedMemoryView`, or an object with
     ``__dlpack__``, ``__cuda_array_interface__`` or the buffer protocol, of memory that the device reaches. A Python int
     for a float parameter becomes a float; everything else must fit in kind and size. The launch waits for the work of
     an array's producer, as its protocol says, and keeps the array until it is done.
 
-Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed
-after this launch, or the launch raises `ClosedError`. Stream order: a submission.
+Thread safety: atomic. All arguments are read before the submission; a buffer that another thread closes is freed after
+this launch, or the launch raises `ClosedError`. Stream order: a submission.
 
 Raises
 ------
@@ -75,8 +75,8 @@ ctypedef int (*PackBorrowed)(
 
 
 def launch(stream, config, kernel, *kernel_args):
-    """Until the end of this file: puts the arguments in order, and complains of those that are
-    no arguments of `launch`.
+    """Until the end of this file: puts the arguments in order, and complains of those that are no arguments of
+    `launch`.
     """
     return (stream, config, kernel, *kernel_args)
 

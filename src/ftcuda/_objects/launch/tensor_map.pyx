@@ -6,7 +6,7 @@ from libc.string cimport memcpy
 
 cimport core.launch.tensor_map as core
 from core.device.device cimport Context
-from core.stream.deferred_release cimport ForeignReference
+from core.completion.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
@@ -147,8 +147,8 @@ cdef class TensorMapDescriptor:
         Parameters
         ----------
         tensor : StridedMemoryView or array
-            Of the same shape, strides and element size as the map's, on its device, and aligned to 16 bytes,
-            or to 32 with INTERLEAVE_32B.
+            Of the same shape, strides and element size as the map's, on its device, and aligned to 16 bytes, or to 32
+            with INTERLEAVE_32B.
 
         Thread safety: atomic.
 

@@ -10,7 +10,7 @@ cimport core.memory.buffer as core
 cimport core.memory.copy as copies
 cimport core.stream.stream as streams
 from core.memory.copy cimport Location
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.exports cimport copy_bytes, end_of_copy
@@ -72,11 +72,11 @@ cdef class Buffer(BufferHandle):
             by then, it is called when it is, by a later call of ftcuda in any thread; but at once, with a stream that
             was made to wait for that work, if ``mr.is_stream_ordered`` is true.
         owner : object, optional
-            Kept alive until the buffer is closed or collected and the work submitted with it is
-            done; closing waits for that.
+            Kept alive until the buffer is closed or collected and the work submitted with it is done; closing waits for
+            that.
         stream : Stream, optional
-            What `deallocate` is given unless :meth:`close` named a stream, or that one is closed; None
-            is the legacy default stream.
+            What `deallocate` is given unless :meth:`close` named a stream, or that one is closed; None is the legacy
+            default stream.
 
         Returns
         -------
@@ -197,8 +197,8 @@ cdef class Buffer(BufferHandle):
     def close(self, stream=None):
         """Frees the memory after all work that was submitted with it, in whatever streams. Idempotent.
 
-        Views that were exported before, numpy arrays for instance, may still be used: the memory is freed
-        after the last of them.
+        Views that were exported before, numpy arrays for instance, may still be used: the memory is freed after the
+        last of them.
 
         Parameters
         ----------

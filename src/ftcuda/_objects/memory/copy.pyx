@@ -3,7 +3,7 @@
 cimport core.stream.stream as streams
 from core.memory.copy cimport Place
 from core.memory.copy cimport copy as copy_places
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream

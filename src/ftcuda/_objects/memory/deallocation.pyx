@@ -7,10 +7,8 @@ from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
 
 cimport core.memory.buffer as buffers
-cimport core.stream.deferred_release as core
 cimport core.stream.stream as streams
-from core.device.device cimport Context
-from core.stream.event cimport CUevent
+from core.device.device cimport Context, CUevent
 from core.sync.reason cimport Status
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle
 from ftcuda._objects.stream.stream cimport Stream
@@ -124,5 +122,5 @@ cdef bint order_after(Stream stream, Context* context, CUevent event) except -1:
     cdef streams.Stream* target = stream.on(context)
     cdef Status status
     with nogil:
-        status = core.order_after(target[0], context[0], event)
+        status = target.wait(context[0], event)
     return status.ok()

@@ -7,6 +7,7 @@ from libc.stdint cimport uint64_t
 cimport core.memory.buffer as buffers
 cimport core.memory.resource as core
 cimport core.stream.stream as streams
+from core.completion.context_wait cimport synchronize
 from core.device.device cimport Context
 from core.driver.status cimport describe
 from core.memory.resource cimport MemoryKind
@@ -17,7 +18,7 @@ from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
-from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status
+from ftcuda._objects.support.raising cimport check, deliver_warnings, raise_status
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -36,8 +37,8 @@ cdef class MemoryResource:
 
     A resource may be written in Python: a subclass with ``allocate(size, *, stream=None)``, which returns
     ``Buffer.from_handle(address, size, mr=self)``, ``deallocate(ptr, size, *, stream)``, and ``device_id``,
-    ``is_device_accessible`` and ``is_host_accessible`` as properties or attributes. Both methods are called
-    from any thread. See docs/guide/allocators.md.
+    ``is_device_accessible`` and ``is_host_accessible`` as properties or attributes. Both methods are called from any
+    thread. See docs/guide/allocators.md.
     """
 
     def __init__(self):
@@ -188,7 +189,7 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     cdef core.MemoryResource* source = resource.opened()
     cdef Context* context = &source.context()
     cdef Stream allocating_stream
-    deliver_mail()
+    deliver_warnings()
     if stream is None and resource.is_stream_ordered:
         stream = LEGACY_DEFAULT_STREAM
     if stream is not None:
@@ -255,7 +256,7 @@ cdef int make(MemoryResource resource, DeviceHandle device, MemoryKind kind, siz
             status = core.MemoryResource.default_pool(context[0], made)
         else:
             status = core.MemoryResource.make_pool(context[0], kind, limit, made)
-            if status.code() == 2 and context.synchronize().ok():
+            if status.code() == 2 and synchronize(context[0]).ok():
                 status = core.MemoryResource.make_pool(context[0], kind, limit,
                                                        made)  # closed pools go at a synchronisation
     check(status, "make a memory pool on", device)

@@ -1,6 +1,5 @@
-from core.device.device cimport Context
-from core.stream.event cimport CUevent
-from core.stream.deferred_release cimport Retention
+from core.device.device cimport Context, CUevent
+from core.completion.deferred_release cimport Retention
 
 cdef Retention* retain(Retention& retention, object wanted) except NULL
 cdef int release_after(Context* context, CUevent event, object wanted) except -1

@@ -14,11 +14,10 @@ from cpython.ref cimport Py_INCREF
 from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
-cimport core.stream.deferred_release as core
-cimport core.sync.handover as handover
-from core.device.device cimport Context
-from core.stream.deferred_release cimport Retention
-from core.stream.event cimport CUevent
+cimport core.completion.deferred_release as core
+cimport core.completion.handover as handover
+from core.device.device cimport Context, CUevent
+from core.completion.deferred_release cimport Retention
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Reason, Status
 from ftcuda._objects.support.waiting cimport limit_of, pass_on
@@ -119,6 +118,7 @@ cdef Retention* retain(Retention& retention, object wanted) except NULL:
     """Retains `wanted` by `retention`, and returns that; once it is over, `release_done` lets go of `wanted`."""
     core.retain(retention, <void*>wanted)
     Py_INCREF(wanted)  # the core's; release_done() takes it over
+    start_thread()  # which lets go of it if no later call does
     return &retention
 
 
@@ -272,8 +272,16 @@ def make_handed_over():
     while True:
         with nogil:
             call = <Reference>handover.take()
+        if call == NULL:
+            run_contained(release_rest)
+            continue
         make(call)
         handover.finish()
+
+
+def release_rest():
+    """By the thread: lets go of what no other thread's calls have come to."""
+    release_done()
 
 
 cdef int make_scheduled() except -1:

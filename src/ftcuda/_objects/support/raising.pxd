@@ -7,8 +7,8 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=*)
 
 
 cdef inline int check(Status status, str verb, object subject) except -1:
-    """Raises what `status` means unless it is a success. Where the subject is yet to be put
-    into words, raise_status() fits.
+    """Raises what `status` means unless it is a success. Where the subject is yet to be put into words, raise_status()
+    fits.
     """
     return 0 if status.ok() else raise_status(status, verb, subject)
 
@@ -16,3 +16,4 @@ cdef inline int check(Status status, str verb, object subject) except -1:
 cdef int refuse_in_child(str verb, object subject) except -1
 cdef str noun_of(object thing)
 cdef int deliver_mail() except -1
+cdef int deliver_warnings() except -1

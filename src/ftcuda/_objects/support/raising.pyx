@@ -145,8 +145,8 @@ cdef class Failure:
 
     @property
     def what_is_closed(self):
-        """Names the closed one of the objects in a call: it stays closed, and is found though the core only
-        said that one was.
+        """Names the closed one of the objects in a call: it stays closed, and is found though the core only said that
+        one was.
         """
         for name, thing in (*self._involved, (noun_of(self._subject), self._subject)):
             if getattr(thing, "is_closed", False):
@@ -187,12 +187,15 @@ STICKY = frozenset({214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
 cdef int deliver_mail() except -1:
-    """What waits for a caller: objects whose work is done go, and failures of destructors since the
-    last time become warnings.
-    """
+    """What waits for a caller: objects whose work is done go, and failures of destructors become warnings."""
+    release_done()
+    return deliver_warnings()
+
+
+cdef int deliver_warnings() except -1:
+    """Warns of the failures of destructors since the last time."""
     cdef Notice notice
     cdef size_t dropped
-    release_done()
     if not has_mail():
         return 0
     while pop(notice):

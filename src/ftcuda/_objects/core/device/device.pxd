@@ -1,11 +1,11 @@
 from libcpp cimport bool
 from libcpp.string cimport string
 
-from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    ctypedef void* CUevent
     cppclass CUuuid:
         char bytes[16]
 
@@ -41,7 +41,5 @@ cdef extern from "_core/device/context.hpp" namespace "ftcuda::core" nogil:
     cppclass Context:
         Device& device()
         Status usable()
-        Status synchronize() except +
-        Status synchronize(const Limit& limit) except +
         Status memory_info(size_t& free, size_t& total) except +
         Status priority_range(int& least, int& greatest) except +

@@ -5,7 +5,7 @@ from core.code.kernel cimport Kernel
 from core.launch.launch cimport LaunchShape
 from core.launch.tensor_map cimport TensorMap
 from core.memory.buffer cimport Buffer
-from core.stream.deferred_release cimport ForeignReference
+from core.completion.deferred_release cimport ForeignReference
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref

@@ -1,10 +1,9 @@
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
-from core.device.device cimport Context
+from core.device.device cimport Context, CUevent
 from core.memory.account cimport Account
 from core.memory.resource cimport MemoryResource
-from core.stream.event cimport CUevent
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref

@@ -2,7 +2,7 @@ from libc.stdint cimport uint32_t, uint64_t
 
 from core.device.device cimport Context
 from core.memory.buffer cimport Buffer
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 

@@ -1,5 +1,5 @@
 from core.memory.buffer cimport Buffer
-from core.stream.deferred_release cimport Retention
+from core.completion.deferred_release cimport Retention
 
 
 cdef extern from "_core/memory/operands.hpp" namespace "ftcuda::core" nogil:

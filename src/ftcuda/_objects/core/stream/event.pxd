@@ -1,13 +1,12 @@
 from libcpp cimport bool
 
-from core.device.device cimport Context
+from core.device.device cimport Context, CUevent
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 
 
 cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
-    ctypedef void* CUevent
     unsigned CU_EVENT_BLOCKING_SYNC
     unsigned CU_EVENT_DISABLE_TIMING
 

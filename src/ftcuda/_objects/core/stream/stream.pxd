@@ -1,7 +1,7 @@
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
-from core.device.device cimport Context
+from core.device.device cimport Context, CUevent
 from core.stream.event cimport Event
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
@@ -39,6 +39,7 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         void retain()
         void release()
         Status synchronize(const Limit& limit)
+        Status wait(Context& context, CUevent event)
         Status query(bool& done)
         Status record(Event& event)
         Status wait(Event& event)

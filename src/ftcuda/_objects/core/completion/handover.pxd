@@ -4,7 +4,7 @@ from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 
 
-cdef extern from "_core/sync/handover.hpp" namespace "ftcuda::core::handover" nogil:
+cdef extern from "_core/completion/handover.hpp" namespace "ftcuda::core::handover" nogil:
     void put(void* call) except +
     bool claim_thread()
     void give_claim_back()

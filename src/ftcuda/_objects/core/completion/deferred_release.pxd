@@ -1,13 +1,11 @@
 from libcpp cimport bool
 
-from core.device.device cimport Context
-from core.stream.event cimport CUevent
-from core.stream.stream cimport Stream
+from core.device.device cimport Context, CUevent
 from core.sync.reason cimport Status
 from core.sync.ref cimport Shared
 
 
-cdef extern from "_core/stream/deferred_release.hpp" namespace "ftcuda::core::deferred_release" nogil:
+cdef extern from "_core/completion/deferred_release.hpp" namespace "ftcuda::core::deferred_release" nogil:
     cppclass Retained:
         void* const object
 
@@ -19,9 +17,8 @@ cdef extern from "_core/stream/deferred_release.hpp" namespace "ftcuda::core::de
     void release_after(Context& context, CUevent event, Retention retention) except +
     bool is_over(Context& context, CUevent event)
     Status wait_for(Context& context, CUevent event)
-    Status order_after(Stream& stream, Context& context, CUevent event)
     bool is_pending()
-    void* pop_done() except +
+    void* pop_done()
 
     cppclass ForeignReference(Shared):
         ForeignReference(void* object)

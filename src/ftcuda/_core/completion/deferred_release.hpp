@@ -1,9 +1,13 @@
 // What must live until work is done: objects of the caller's, such as producers of arrays and memory of its own
 // allocators, and references of the core's. The core knows an object of the caller's as an address; whoever takes one
 // back lets it go.
+//
+// Callers take back what is over, in later calls. A service (service.hpp) comes after them, ten milliseconds later: it
+// lets go of the core's references, and where nobody takes the callers' objects back it asks for that (handover.hpp).
 #pragma once
 
-#include "stream.hpp"
+#include "../device/context.hpp"
+#include "../sync/ref.hpp"
 
 #include <memory>
 #include <vector>
@@ -25,7 +29,7 @@ struct Retained {
     abi::CUevent event = nullptr;  // null: nothing to wait for
 };
 
-// Where nothing else is said, a retained object is over: pop_done() comes to it.
+// Where nothing else is said, a retained object is over: pop_done() or the service comes to it.
 struct Release {
     void operator()(Retained* retained) const noexcept;
 };
@@ -42,25 +46,27 @@ inline void retain(Retention& retention, Ref<Shared> further) {
 void release_after(Context& context, abi::CUevent event, Retention retention) noexcept;
 
 // Until all is done that was submitted to `stream` so far. By who is inside the stream, its context current.
-void release_after_work(Stream& stream, Retention retention) noexcept;
+void release_after_work(Context& context, abi::CUstream stream, Retention retention) noexcept;
 
-// Until the next synchronize() of the context.
+// Until the next synchronize() of the context (context_wait.hpp).
 void release_when_idle(Context& context, Retention retention);
 
 // For as long as `graph`, what it is instantiated as, and their work. By who captures it.
 Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention) noexcept;
 
-// The ways to come after an event, which the context gets back: true if it is reached; waited for, by the caller;
-// waited for by `stream`. The event stays the caller's if it is not reached, or if the stream cannot wait for it.
+// Ways to come after an event, which the context gets back: true if it is reached, or else the event stays the
+// caller's; waited for by the caller.
 bool is_over(Context& context, abi::CUevent event) noexcept;
 Status wait_for(Context& context, abi::CUevent event) noexcept;
-Status order_after(Stream& stream, Context& context, abi::CUevent event) noexcept;
 
 // True if something is retained. Cheap enough for every call that is not a launch.
 bool is_pending() noexcept;
 
 // An object whose work is done, the caller's from now on; null when there is none.
 void* pop_done();
+
+// How many are retained whose work is not known to be done.
+std::size_t waiting() noexcept;
 
 // An object of the caller's with a count of the core's: who lets go last passes it to pop_done().
 class ForeignReference final : public Shared {

@@ -1,9 +1,9 @@
 #include "handover.hpp"
 
 #include "../../_driver/schedule.hpp"
-#include "fork.hpp"
-#include "limit.hpp"
-#include "mutex.hpp"
+#include "../sync/fork.hpp"
+#include "../sync/limit.hpp"
+#include "../sync/mutex.hpp"
 
 #include <atomic>
 #include <deque>
@@ -19,6 +19,7 @@ Mutex& mutex = *new Mutex(Rank::handover);
 Condition& changed = *new Condition;
 Calls& calls GUARDED_BY(mutex) = *new Calls;
 Calls& scheduled GUARDED_BY(mutex) = *new Calls;
+bool release_is_asked GUARDED_BY(mutex) = false;
 
 // Released when a call is over: who then sees that none is left sees what the calls did.
 std::atomic<std::size_t> count{0};
@@ -59,7 +60,8 @@ void give_claim_back() noexcept { claimed.store(false, std::memory_order_relaxed
 
 void* take() {
     const Lock lock(mutex);
-    while (calls.empty()) changed.wait(mutex);
+    while (calls.empty() && !release_is_asked) changed.wait(mutex);
+    if (calls.empty()) release_is_asked = false;
     return pop(calls);
 }
 
@@ -78,6 +80,12 @@ Status wait_until_at_most(std::size_t wanted, const Limit& limit) noexcept {
         if (is_forked() || unfinished() <= wanted) return Status();
         return Status::from_driver(abi::CUDA_ERROR_NOT_READY, Entry::cuEventQuery);
     });
+}
+
+void ask_for_release() noexcept {
+    const Lock lock(mutex);
+    release_is_asked = true;
+    changed.notify_all();
 }
 
 void adopt_scheduled() {

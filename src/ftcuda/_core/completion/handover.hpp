@@ -4,7 +4,7 @@
 // A test's scheduler does not know that thread. What its threads put is taken by themselves, in their later calls.
 #pragma once
 
-#include "reason.hpp"
+#include "../sync/reason.hpp"
 
 #include <cstddef>
 
@@ -21,7 +21,8 @@ void put(void* call);
 bool claim_thread() noexcept;
 void give_claim_back() noexcept;
 
-// The next call; waits for one. For the thread alone.
+// The next call, for which it waits; null if the thread is to let go of what is over (deferred_release.hpp). For the
+// thread alone.
 void* take();
 // The same for a thread that somebody schedules; null for others, and if there is none.
 void* take_scheduled();
@@ -33,6 +34,9 @@ std::size_t unfinished() noexcept;
 
 // Waits until so many are left at most.
 Status wait_until_at_most(std::size_t wanted, const Limit& limit) noexcept;
+
+// Makes the thread, if there is one, let go of what is over: nobody else has done so for a while.
+void ask_for_release() noexcept;
 
 // The thread takes what a schedule has left.
 void adopt_scheduled();

@@ -1,0 +1,231 @@
+#include "deferred_release.hpp"
+
+#include "../../_driver/background.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/mailbox.hpp"
+#include "../device/process.hpp"
+#include "../sync/fork.hpp"
+#include "context_wait.hpp"
+#include "handover.hpp"
+#include "service.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace ftcuda::core::deferred_release {
+
+using driver::cu;
+using namespace abi;
+
+namespace {
+
+// How many of those that are not done a call looks at: work that never ends must not make it look at everything.
+constexpr std::size_t look_limit = 8;
+
+// From so many on, who adds one looks at two: a service that gets no time must not let them become more and more.
+constexpr std::size_t many = 64;
+
+// First in, first out; owns what is in it.
+class Queue {
+public:
+    void put(Retained& retained) noexcept EXCLUDES(mutex_) {
+        const Lock lock(mutex_);
+        retained.next = nullptr;
+        *(last_ == nullptr ? &first_ : &last_->next) = &retained;
+        last_ = &retained;
+        count_.fetch_add(1);
+    }
+    Retained* take() noexcept EXCLUDES(mutex_) {
+        if (count() == 0) return nullptr;
+        const Lock lock(mutex_);
+        Retained* const oldest = first_;
+        if (oldest == nullptr) return nullptr;
+        first_ = oldest->next;
+        if (first_ == nullptr) last_ = nullptr;
+        count_.fetch_sub(1);
+        return oldest;
+    }
+    std::size_t count() const noexcept { return count_.load(); }
+
+private:
+    Mutex mutex_{Rank::deferred_release};
+    Retained* first_ GUARDED_BY(mutex_) = nullptr;
+    Retained* last_ GUARDED_BY(mutex_) = nullptr;
+    std::atomic<std::size_t> count_{0};  // sequentially consistent: see Service::wanted_
+};
+
+// Comes to what the callers do not: each turn looks at what waits, until it has found some that is not done.
+class Sweep final : public Service {
+public:
+    Sweep() noexcept : Service(std::chrono::milliseconds(10)) {}
+    // Waits until the service has nothing in its hands.
+    void wait_for_look() EXCLUDES(mutex_) { const Lock lock(mutex_); }
+
+private:
+    static constexpr int patience = 10;  // turns for which objects wait for a caller
+
+    bool turn() noexcept override EXCLUDES(mutex_);
+    bool look() noexcept EXCLUDES(mutex_);
+
+    Mutex mutex_{Rank::sweep};
+    // Of the service alone.
+    std::uint64_t popped_ = 0;
+    int turns_ = 0;
+};
+
+// Never destroyed: daemon threads outlive main(). What waits for an event; then, with an object of the caller's and
+// without one, what is over.
+Queue& waiting_queue = *new Queue;
+Queue& objects = *new Queue;
+Queue& references = *new Queue;
+Sweep& sweep = *new Sweep;
+
+std::atomic<std::uint64_t> popped{0};  // how many objects were taken back. Relaxed: it guards no data
+
+// Takes over one that is taken out of a queue: its object, the caller's from now on.
+void* end(Retained* retained) noexcept {
+    const std::unique_ptr<Retained> mine(retained);  // whose references may let go of more
+    return mine->object;
+}
+
+void end_references() noexcept {
+    while (Retained* const found = references.take()) end(found);
+}
+
+// Whether nothing uses what is retained any more: its work is done, or ended with its context.
+bool has_ended(Retained& retained) noexcept {
+    Context& context = *retained.context;
+    if (context.usable().ok()) return is_over(context, retained.event);
+    context.release_event(retained.event);
+    return true;
+}
+
+// One of those that wait for events, if it is over.
+Retained* take_if_over() noexcept {
+    Retained* const oldest = waiting_queue.take();
+    if (oldest == nullptr || has_ended(*oldest)) return oldest;
+    waiting_queue.put(*oldest);
+    return nullptr;
+}
+
+// The oldest of the first few that wait whose event is reached; null if there is none.
+Retained* take_reached() noexcept {
+    for (std::size_t looks = std::min(look_limit, waiting_queue.count()); looks != 0; --looks) {
+        if (Retained* const found = take_if_over()) return found;
+    }
+    return nullptr;
+}
+
+bool Sweep::look() noexcept {
+    if (!driver::background::may_go_on()) return false;
+    const Lock lock(mutex_);
+    Retained* const found = take_if_over();
+    if (found != nullptr) (found->object == nullptr ? references : objects).put(*found);
+    return found != nullptr;
+}
+
+bool Sweep::turn() noexcept {
+    if (!process::may_destroy()) return false;
+    if (!driver::background::may_go_on()) return true;
+    std::size_t misses = 0;
+    for (std::size_t looks = waiting_queue.count(); looks != 0 && misses < look_limit; --looks) {
+        if (!look()) ++misses;
+    }
+    end_references();
+    const std::uint64_t popped_now = popped.load(std::memory_order_relaxed);
+    turns_ = objects.count() == 0 || popped_now != popped_ ? 0 : turns_ + 1;
+    popped_ = popped_now;
+    if (turns_ > patience) handover::ask_for_release();
+    return is_pending();
+}
+
+// Of a graph that is gone; called by the driver, which is not to be called from here.
+void graph_is_gone(void* retained) { Release()(static_cast<Retained*>(retained)); }
+
+}  // namespace
+
+void Release::operator()(Retained* retained) const noexcept {
+    if (is_forked()) return;
+    (retained->object == nullptr ? references : objects).put(*retained);
+    sweep.wake();
+}
+
+void release_after(Context& context, CUevent event, Retention retention) noexcept {
+    if (event == nullptr || is_forked()) return;
+    retention->context = &context;
+    retention->event = event;
+    const bool is_long = waiting_queue.count() >= many;
+    waiting_queue.put(*retention.release());
+    sweep.wake();
+    for (int looks = is_long ? 2 : 0; looks != 0; --looks) {
+        if (Retained* const found = take_if_over()) Release()(found);
+    }
+}
+
+void release_after_work(Context& context, CUstream stream, Retention retention) noexcept {
+    if (!retention) return;  // it is a graph's
+    CUevent event = nullptr;
+    const Status status = context.record(stream, event);
+    if (status.ok()) {
+        release_after(context, event, std::move(retention));
+    } else if (context.usable().ok()) {
+        mailbox::post(status, "retain", "an array");
+        release_when_idle(context, std::move(retention));
+    }  // else the context has failed, and no work uses anything any more
+}
+
+void release_when_idle(Context& context, Retention retention) {
+    if (!retention) return;
+    retire(context, [retained = retention.get()] { Release()(retained); });
+    retention.release();
+}
+
+Status release_with_graph(Context& context, CUgraph graph, Retention retention) noexcept {
+    CUuserObject object = nullptr;
+    Status status = context.observe(
+        cu.cuUserObjectCreate(&object, retention.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    if (!status.ok()) return status;
+    retention.release();  // the driver's, which calls graph_is_gone
+    status = context.observe(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    if (!status.ok()) cu.cuUserObjectRelease(object, 1).ignore();
+    return status;
+}
+
+bool is_over(Context& context, CUevent event) noexcept {
+    if (event != nullptr && !context.is_reached(event)) return false;
+    if (event != nullptr) context.release_event(event);
+    return true;
+}
+
+Status wait_for(Context& context, CUevent event) noexcept {
+    const RelaxedCapture relaxed;
+    const Status status = context.observe(cu.cuEventSynchronize(event));
+    context.release_event(event);
+    return status;
+}
+
+bool is_pending() noexcept { return objects.count() != 0 || waiting_queue.count() != 0 || references.count() != 0; }
+
+std::size_t waiting() noexcept { return waiting_queue.count(); }
+
+void* pop_done() {
+    if (is_forked()) return nullptr;
+    bool is_alone = false;
+    for (;;) {
+        Retained* found = objects.take();
+        if (found == nullptr) found = references.take();
+        if (found == nullptr) found = take_reached();
+        if (found != nullptr) {
+            void* const object = end(found);
+            if (object == nullptr) continue;
+            popped.fetch_add(1, std::memory_order_relaxed);
+            return object;
+        }
+        if (is_alone) return nullptr;
+        sweep.wait_for_look();  // it may have had the last one in its hands
+        is_alone = true;
+    }
+}
+
+}  // namespace ftcuda::core::deferred_release

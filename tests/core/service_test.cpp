@@ -1,0 +1,163 @@
+// Threads that only submit through the core, and never ask what is over: what they retained is let go of, and no queue
+// grows. For as many seconds as the second argument says, or one.
+#include "../check.hpp"
+
+#include "../../src/ftcuda/_core/completion/context_wait.hpp"
+#include "../../src/ftcuda/_core/completion/deferred_release.hpp"
+#include "../../src/ftcuda/_core/memory/copy.hpp"
+#include "../../src/ftcuda/_core/sync/limit.hpp"
+#include "../../src/ftcuda/_driver/library.hpp"
+#include "../../src/ftcuda/_driver/loader.hpp"
+#include "../../src/simdriver/control.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <thread>
+
+namespace {
+
+using namespace ftcuda;
+using namespace ftcuda::core;
+using Clock = std::chrono::steady_clock;
+
+std::atomic<std::size_t> made{0};
+std::atomic<std::size_t> gone{0};
+
+class Counted final : public Shared {
+public:
+    Counted() noexcept { ++made; }
+
+private:
+    ~Counted() override { ++gone; }
+};
+
+template <class Predicate>
+bool comes(Predicate is_there) {
+    const auto end = Clock::now() + std::chrono::seconds(60);
+    while (!is_there()) {
+        if (Clock::now() > end) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+}
+
+// Copies, each of which retains a reference of the core's.
+template <class IsEnough, class Look>
+void submit(IsEnough is_enough, Context& context, MemoryResource& memory, Look look) {
+    Ref<Stream> stream;
+    CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+    Ref<Buffer> source, target;
+    CHECK(Buffer::allocate(memory, 64, stream.get(), source).ok());
+    CHECK(Buffer::allocate(memory, 64, stream.get(), target).ok());
+    for (unsigned turn = 0; !is_enough(turn); ++turn) {
+        deferred_release::Retention retention;
+        deferred_release::retain(retention, Ref<Shared>::adopt(new Counted));
+        CHECK(copy({target->pointer(), target.get()}, {source->pointer(), source.get()}, 64, *stream, &retention).ok());
+        if (turn % 64 == 0) CHECK(stream->synchronize(Limit()).ok());
+        look();
+    }
+    CHECK(stream->synchronize(Limit()).ok());
+    Buffer::Handout handout;
+    CHECK(source->close(nullptr, false, false, handout).ok());
+    CHECK(target->close(nullptr, false, false, handout).ok());
+    stream->close();
+}
+
+// The largest number that was retained at once.
+std::size_t submit_until(Clock::time_point end, Context& context, MemoryResource& memory) {
+    std::size_t most = 0;
+    submit([&](unsigned) { return Clock::now() >= end; }, context, memory,
+           [&] { most = std::max(most, made.load() - gone.load()); });
+    return most;
+}
+
+void submit_only(Context& context, MemoryResource& memory, double seconds) {
+    const auto begin = Clock::now();
+    const auto span = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+    std::size_t first = 0, second = 0;
+    std::thread other([&] { submit_until(begin + span, context, memory); });
+    first = submit_until(begin + span / 2, context, memory);
+    second = submit_until(begin + span, context, memory);
+    other.join();
+    CHECK(made.load() > 100);
+    std::printf("%zu retained; at most %zu at once, then %zu\n", made.load(), first, second);
+    CHECK(second < 20'000);
+    CHECK(comes([] { return gone.load() == made.load() && !deferred_release::is_pending(); }));
+}
+
+// Where the service gets no time, as in a session of the scheduler, who submits keeps the queue short.
+void stays_short(Context& context, MemoryResource& memory, const FtcudaSimControl& control) {
+    CHECK(control.schedule_begin(0, 0, 1, 1) != 0);
+    std::size_t most = 0;
+    std::thread only([&] {
+        control.schedule_enter(0);
+        submit([](unsigned turn) { return turn == 500; }, context, memory,
+               [&] { most = std::max(most, deferred_release::waiting()); });
+        control.schedule_leave();
+    });
+    CHECK(control.schedule_wait(60'000) == FTCUDA_SIM_FINISHED);
+    only.join();
+    CHECK(most >= 64 && most < 200);
+    CHECK(comes([] { return gone.load() == made.load(); }));
+}
+
+// An object of the caller's stays until somebody takes it back.
+void objects_stay() {
+    int object = 0;
+    deferred_release::retain(&object).reset();
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // some turns
+    CHECK(deferred_release::is_pending());
+    CHECK(deferred_release::pop_done() == &object);
+    CHECK(deferred_release::pop_done() == nullptr && !deferred_release::is_pending());
+}
+
+// Who asks after the work is done finds what it retained, though the service may be looking at it.
+void callers_find_it(Context& context, MemoryResource& memory) {
+    int object = 0;
+    unsigned found = 0, turns = 0;
+    Ref<Stream> stream;
+    CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, stream).ok());
+    Ref<Buffer> buffer;
+    CHECK(Buffer::allocate(memory, 64, stream.get(), buffer).ok());
+    for (const auto end = Clock::now() + std::chrono::seconds(2); Clock::now() < end; ++turns) {
+        deferred_release::Retention retention = deferred_release::retain(&object);
+        CHECK(fill(*buffer, 0, 1, *stream, &retention).ok());
+        CHECK(stream->synchronize(Limit()).ok());
+        found += deferred_release::pop_done() == &object ? 1 : 0;
+    }
+    CHECK(found == turns && !deferred_release::is_pending());
+    Buffer::Handout handout;
+    CHECK(buffer->close(nullptr, false, false, handout).ok());
+    stream->close();
+}
+
+void waits_end(Context& context) {
+    for (int turn = 0; turn < 20; ++turn) CHECK(synchronize(context, Limit{1.0, nullptr}).ok());
+}
+
+const FtcudaSimControl& control_of(const char* path) {
+    std::string error;
+    const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
+    CHECK(static_cast<bool>(library));
+    return *reinterpret_cast<const FtcudaSimControl* (*)()>(library.symbol("ftcuda_sim_control"))();
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+    std::string problem;
+    CHECK(driver::load(driver::candidates("sim", arguments[1]), problem));
+    Device* device = nullptr;
+    Context* context = nullptr;
+    CHECK(Device::get(0, device).ok() && device->context(context).ok());
+    const Ref<MemoryResource> memory = MemoryResource::plain(*context, MemoryKind::device);
+    stays_short(*context, *memory, control_of(arguments[1]));
+    submit_only(*context, *memory, count > 2 ? std::atof(arguments[2]) : 1.0);
+    objects_stay();
+    callers_find_it(*context, *memory);
+    waits_end(*context);
+    const int result = test::report();
+    std::fflush(nullptr);
+    std::_Exit(result);  // streams' worker threads run for ever, as a driver's do
+}
