@@ -1,8 +1,8 @@
 // The control surface of the simulated driver: what a test may see and steer beyond the driver's ABI.
 //
 // Obtained with `dlsym(library, "ftcuda_sim_control")`. Plain C types only, so that any language can use it. Every
-// function may be called from any thread, before or after cuInit, and never blocks on simulated work except where
-// its name says so.
+// function may be called from any thread, before or after cuInit, and never blocks on simulated work except where its
+// name says so.
 #pragma once
 
 #include <cstddef>

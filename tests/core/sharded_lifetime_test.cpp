@@ -1,5 +1,5 @@
-// Spread lifetimes, one step at a time: what another thread might do between any two steps is done there
-// by the same thread.
+// Spread lifetimes, one step at a time: what another thread might do between any two steps is done there by the same
+// thread.
 #include "../check.hpp"
 
 #include "../../src/ftcuda/_driver/schedule.hpp"

@@ -56,8 +56,8 @@ private:
     void* library_has_ = nullptr;
 };
 
-// Whether all of the current context is done, as a query of a stream answers. False where that is not known, and
-// always for a thread that nobody schedules.
+// Whether all of the current context is done, as a query of a stream answers. False where that is not known, and always
+// for a thread that nobody schedules.
 bool ask_context(abi::CUresult& answer) noexcept;
 
 }  // namespace clock

@@ -58,8 +58,8 @@ private:
 
 static_assert(sizeof(Status) == 8, "a Status travels in one register");
 
-// True for the failures after which the driver refuses everything else in the context (some: in the process).
-// Source: cuda.h 13.5, the CUresult comments that say the process must be terminated and relaunched.
+// True for the failures after which the driver refuses everything else in the context (some: in the process). Source:
+// cuda.h 13.5, the CUresult comments that say the process must be terminated and relaunched.
 bool is_sticky(abi::CUresult code) noexcept;
 
 // The driver's own name and sentence for a code; a fixed text for codes that this driver does not know.

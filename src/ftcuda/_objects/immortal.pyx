@@ -23,9 +23,9 @@ def make_immortal(*objects):
     """Keeps objects of ftcuda for as long as the process runs, and ends the counting of references to them.
 
     Without the GIL every use of an object in a thread that did not make it writes its reference count, so that threads
-    which share kernels, configurations and weights wait for each other's writes in every call. Not of immortal
-    objects: for what lives long and is used by many threads in a loop. Devices, and the memory resources that come
-    with them, are immortal already.
+    which share kernels, configurations and weights wait for each other's writes in every call. Not of immortal objects:
+    for what lives long and is used by many threads in a loop. Devices, and the memory resources that come with them,
+    are immortal already.
 
     Buffers and streams may still be closed, and give their memory back then; the Python objects are never freed. With
     the GIL there is nothing to gain, and nothing is done.
@@ -33,8 +33,8 @@ def make_immortal(*objects):
     Parameters
     ----------
     *objects
-        Devices, streams, events, buffers, views, tensor maps, memory resources, object code,
-        kernels, configurations and bound launches.
+        Devices, streams, events, buffers, views, tensor maps, memory resources, object code, kernels, configurations
+        and bound launches.
 
     Thread safety: atomic; only the thread that made an object may make it immortal, while others use it or before.
 

@@ -9,8 +9,8 @@ const ptx::Entry& entry_of(const Function& function);
 
 CUresult function_named(CUmodule module, const char* name, CUfunction& function);
 
-// A module of the program in a context, with memory for its variables. Those of a library that are
-// managed are the library's.
+// A module of the program in a context, with memory for its variables. Those of a library that are managed are the
+// library's.
 CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> program, CUlibrary library,
                      const std::vector<std::uint64_t>& managed, CUmodule& module);
 void unload(CUmodule module);

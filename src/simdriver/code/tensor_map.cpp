@@ -1,5 +1,5 @@
-// Tensor maps. They are checked as cuda.h 13.5 says and coded in a way of our own
-// (ptx/tensor_map.hpp), in which the interpreter reads them.
+// Tensor maps. They are checked as cuda.h 13.5 says and coded in a way of our own (ptx/tensor_map.hpp), in which the
+// interpreter reads them.
 #include "../calls/gate.hpp"
 #include "../ptx/tensor_map.hpp"
 #include "../state/profile.hpp"

@@ -81,8 +81,8 @@ const Error* find_error(CUresult code) noexcept {
     return nullptr;
 }
 
-// Whether the driver has a second form of a call, in which no stream means the calling thread's own.
-// There is none here.
+// Whether the driver has a second form of a call, in which no stream means the calling thread's own. There is none
+// here.
 bool has_per_thread_form(const CallDescription& call) noexcept {
     if (std::strcmp(call.name, "cuStreamDestroy") == 0) return false;
     const bool copies = std::strncmp(call.name, "cuMemcpy", 8) == 0 || std::strncmp(call.name, "cuMemset", 8) == 0;
@@ -189,8 +189,8 @@ void name_the_runtime() {
 
 }  // namespace
 
-// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without;
-// the CUDA runtime cannot.
+// The tables behind it are private to NVIDIA's own libraries. NVRTC asks for one and does without; the CUDA runtime
+// cannot.
 FTCUDA_SIM_EXPORT CUresult cuGetExportTable(const void** table, const CUuuid* id) {
     if (table == nullptr || id == nullptr) return CUDA_ERROR_INVALID_VALUE;
     *table = nullptr;

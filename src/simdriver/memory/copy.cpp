@@ -90,8 +90,8 @@ CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CU
     work.what = "a copy";
     begin_touch(destination, work.touches);
     begin_touch(source, work.touches);
-    // From pageable memory the source is read before the call returns; to pageable memory the call
-    // returns after the copy.
+    // From pageable memory the source is read before the call returns; to pageable memory the call returns after the
+    // copy.
     std::shared_ptr<std::vector<std::byte>> staged;
     if (allocation_at(source) == nullptr) {
         const std::byte* const bytes_of_source = reinterpret_cast<const std::byte*>(source);

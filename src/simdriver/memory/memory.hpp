@@ -1,5 +1,5 @@
-// Device memory: addresses that the host cannot touch, backed by pages that the simulator can.
-// Everything is called under the lock but what says otherwise.
+// Device memory: addresses that the host cannot touch, backed by pages that the simulator can. Everything is called
+// under the lock but what says otherwise.
 #pragma once
 
 #include "../state/driver_state.hpp"

@@ -317,8 +317,8 @@ void dot4(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     });
 }
 
-// Extended precision: option bit 0 takes the carry in, bit 1 writes it, bit 2 subtracts; option2: 0 add,
-// 1 mad.lo, 2 mad.hi
+// Extended precision: option bit 0 takes the carry in, bit 1 writes it, bit 2 subtracts; option2: 0 add, 1 mad.lo, 2
+// mad.hi
 template <class T>
 void with_carry(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const std::uint64_t* const a = in(warp, instruction.a);

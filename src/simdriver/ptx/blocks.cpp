@@ -1,5 +1,5 @@
-// The blocks of a launch: clusters in turn, the blocks of one interleaved, and the barriers of a block. A block
-// without a cluster is one of its own; all blocks of a cooperative launch are interleaved.
+// The blocks of a launch: clusters in turn, the blocks of one interleaved, and the barriers of a block. A block without
+// a cluster is one of its own; all blocks of a cooperative launch are interleaved.
 #include "machine.hpp"
 
 #include <algorithm>

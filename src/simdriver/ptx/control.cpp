@@ -157,8 +157,8 @@ void breakpoint(Warp& warp, const Instruction& instruction, std::uint32_t mask) 
     fail(warp, instruction, static_cast<unsigned>(__builtin_ctz(mask)), Fault::breakpoint);
 }
 
-// a: index, b: number of threads (0 = all). option: 0 wait, 1 arrive only. option2: 0, 1 popc, 2 and, 3
-// or of predicate c.
+// a: index, b: number of threads (0 = all). option: 0 wait, 1 arrive only. option2: 0, 1 popc, 2 and, 3 or of predicate
+// c.
 void barrier(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const unsigned first = static_cast<unsigned>(__builtin_ctz(mask));
     const auto index = static_cast<unsigned>(in(warp, instruction.a)[first]);

@@ -231,8 +231,8 @@ struct Tanh {
     static float apply(float a) noexcept { return static_cast<float>(std::tanh(static_cast<double>(a))); }
 };
 
-// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 keep the upper 20 bits of the fraction only; full precision
-// is within their contract.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 keep the upper 20 bits of the fraction only; full precision is within
+// their contract.
 
 struct SmallAdd {
     static double apply(double a, double b, double) noexcept { return a + b; }

@@ -1,9 +1,9 @@
 // The PTX front end and interpreter, as the rest of the simulated driver sees it.
 //
-// A `Program` is one PTX text, parsed and decoded: immutable after `load`, shared by any number of launches.
-// `run` interprets one launch on the calling thread, a warp at a time, and reports what happened. All device memory
-// that a kernel can reach through global addresses is behind the `Memory` interface, so that every access is checked by
-// the owner of the allocations.
+// A `Program` is one PTX text, parsed and decoded: immutable after `load`, shared by any number of launches. `run`
+// interprets one launch on the calling thread, a warp at a time, and reports what happened. All device memory that a
+// kernel can reach through global addresses is behind the `Memory` interface, so that every access is checked by the
+// owner of the allocations.
 #pragma once
 
 #include <array>
@@ -152,8 +152,8 @@ struct Launch {
 
 class Program {
 public:
-    // Parses and decodes. On failure returns null, sets `error` and writes lines like
-    // "ptx line 12: unsupported instruction 'wmma.load'" to `log`.
+    // Parses and decodes. On failure returns null, sets `error` and writes lines like "ptx line 12: unsupported
+    // instruction 'wmma.load'" to `log`.
     static std::unique_ptr<const Program> load(std::string_view text, const Target& target, LoadError& error,
                                                std::string& log);
 

@@ -1,5 +1,5 @@
-// Function bodies: registers get their rows, variables their places, statements their operands. Opcodes are
-// left to the decoder.
+// Function bodies: registers get their rows, variables their places, statements their operands. Opcodes are left to the
+// decoder.
 #include "parser.hpp"
 
 #include <algorithm>

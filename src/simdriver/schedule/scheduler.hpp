@@ -9,9 +9,9 @@
 // A thread that waits has a condition, which the scheduler itself evaluates: when nobody can go on, that is a deadlock,
 // and where everybody stands is known.
 //
-// A thread that waits for its turn may be attached to an interpreter: the one that has the turn may need
-// it, or may need all others to leave it for a moment. So whoever knows about the interpreter says how to
-// let go of it (set_detachment).
+// A thread that waits for its turn may be attached to an interpreter: the one that has the turn may need it, or may
+// need all others to leave it for a moment. So whoever knows about the interpreter says how to let go of it
+// (set_detachment).
 #pragma once
 
 #include "../state/driver_state.hpp"
@@ -54,9 +54,9 @@ enum class Ending : int { finished, deadlock, stuck, late };
 
 // Waits until all workers are idle, then prepares a session for `threads` threads. False if one is under way.
 bool begin(Guard& lock, const Plan& plan, unsigned threads);
-// Waits until the session is over, nobody can go on, the thread whose turn it is has done nothing for 20 s, or
-// the time is over: that of the test's own clock, where it has one. Unless the session is over all its threads stand
-// where they are, to be looked at, until abandon(); then they run freely.
+// Waits until the session is over, nobody can go on, the thread whose turn it is has done nothing for 20 s, or the time
+// is over: that of the test's own clock, where it has one. Unless the session is over all its threads stand where they
+// are, to be looked at, until abandon(); then they run freely.
 Ending wait(Guard& lock, std::chrono::milliseconds limit);
 void abandon(Guard& lock);
 void look_at_limit();  // the test has moved its clock
@@ -78,8 +78,8 @@ void point(Guard& lock, const char* where);
 // The same without the lock, which it takes only in a session.
 void point(const char* where);
 
-// Waits until somebody calls unpark(key). False, at once, if the thread takes no part in a session; or when
-// the session ended meanwhile.
+// Waits until somebody calls unpark(key). False, at once, if the thread takes no part in a session; or when the session
+// ended meanwhile.
 bool park(const void* key, const char* where);
 void unpark(const void* key);
 
@@ -109,8 +109,8 @@ void withdraw(const std::shared_ptr<Thread>& worker);  // one whose thread could
 void adopt(Guard& lock, const std::shared_ptr<Thread>& worker);
 void remove(Guard& lock, const std::shared_ptr<Thread>& worker);
 
-// Waits for `ready`, which depends only on what the driver's lock guards. In a session by the
-// scheduler, else on `changed`. It may come back before when the clock has reached `until`.
+// Waits for `ready`, which depends only on what the driver's lock guards. In a session by the scheduler, else on
+// `changed`. It may come back before when the clock has reached `until`.
 void wait_until(Guard& lock, std::condition_variable& changed, const char* where, const std::function<bool()>& ready,
                 clock::Nanoseconds until = clock::never);
 

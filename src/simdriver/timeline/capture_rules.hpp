@@ -8,8 +8,8 @@
 
 namespace ftcuda::sim {
 
-// For the calls that the driver forbids while a capture is under way that the calling thread's
-// mode minds. Invalidates it.
+// For the calls that the driver forbids while a capture is under way that the calling thread's mode minds. Invalidates
+// it.
 CUresult forbid_during_capture();
 // For calls that wait for or ask about a stream: an error, and the end of the capture, if it captures.
 CUresult forbid_on_capturing(const Stream& stream);

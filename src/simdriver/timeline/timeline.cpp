@@ -55,8 +55,8 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
     scheduler::remove(lock, me);
 }
 
-// Starts the thread that runs a stream's work. Without one no work of its context could end any
-// more: the context fails.
+// Starts the thread that runs a stream's work. Without one no work of its context could end any more: the context
+// fails.
 void start_worker(const Stream& stream) {
     const std::shared_ptr<scheduler::Thread> worker = scheduler::add_worker();
     try {

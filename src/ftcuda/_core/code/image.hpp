@@ -14,8 +14,8 @@ enum class ImageKind : unsigned char { unknown, ptx, cubin, fatbin };
 
 ImageKind image_kind(std::string_view image) noexcept;
 
-// False if the image says that it is longer than it is: a driver, which is told only where an image
-// begins, would read on.
+// False if the image says that it is longer than it is: a driver, which is told only where an image begins, would read
+// on.
 bool is_whole(std::string_view image) noexcept;
 
 // What a parameter may be given. PTX tells; a cubin tells sizes only.

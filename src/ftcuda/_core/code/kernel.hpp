@@ -8,16 +8,16 @@ namespace ftcuda::core {
 
 class Kernel final : public Shared {
 public:
-    // `name` as the image has it (mangled). Loads the module on `context`'s device. `log`: the
-    // driver's words on failure.
+    // `name` as the image has it (mangled). Loads the module on `context`'s device. `log`: the driver's words on
+    // failure.
     static Status get(Module& module, std::string name, Context& context, Ref<Kernel>& kernel, std::string& log);
     // A function that somebody else loaded on `context`'s device.
     static Status wrap(Context& context, abi::CUfunction cu_function, Ref<Kernel>& kernel);
 
     const std::string& name() const noexcept { return name_; }
 
-    // The function on the device where the module was loaded first, or the foreign one: the same for all
-    // kernels of one function.
+    // The function on the device where the module was loaded first, or the foreign one: the same for all kernels of one
+    // function.
     abi::CUfunction identity() const noexcept { return identity_; }
 
     // False when neither the image nor the driver could tell the parameters (fatbins before CUDA 12.4).

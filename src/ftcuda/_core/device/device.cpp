@@ -87,8 +87,8 @@ Status Device::context(Context*& context) {
     context = context_.load(std::memory_order_acquire);
     if (context != nullptr) return {};
 
-    // First use from many threads: every one of them may retain, since the driver counts; all but one release again.
-    // No lock, because retaining may block for long.
+    // First use from many threads: every one of them may retain, since the driver counts; all but one release again. No
+    // lock, because retaining may block for long.
     CUcontext cu_context = nullptr;
     if (const Status status = cu.cuDevicePrimaryCtxRetain(&cu_context, cu_device_); !status.ok()) return status;
     std::unique_ptr<Context> mine(new Context(*this, cu_context));

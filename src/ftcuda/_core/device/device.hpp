@@ -42,8 +42,8 @@ public:
     std::size_t total_memory() const noexcept { return total_memory_; }
     int compute_capability() const noexcept;  // 10 * major + minor
 
-    // Whether stream-ordered allocation works: the attribute and the entry points (Windows TCC has
-    // neither; drivers before 11.2).
+    // Whether stream-ordered allocation works: the attribute and the entry points (Windows TCC has neither; drivers
+    // before 11.2).
     bool has_memory_pools() const noexcept;
     bool has_host_pools() const noexcept;     // CUDA 13 drivers
     bool has_managed_pools() const noexcept;  // CUDA 13 drivers on devices with concurrent managed access

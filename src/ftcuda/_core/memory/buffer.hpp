@@ -34,8 +34,8 @@ public:
     // Before others know the buffer: its holder calls credit(), once it has freed the memory.
     void leave_credit_to_holder() noexcept { holder_credits_ = true; }
 
-    // Whether work on `device` may touch it: its own device's, and everybody's where the memory is
-    // the host's or managed.
+    // Whether work on `device` may touch it: its own device's, and everybody's where the memory is the host's or
+    // managed.
     bool is_reachable_from(const Context& context) const noexcept { return any_device_ || context_ == &context; }
 
     abi::CUdeviceptr pointer() const noexcept { return allocation_.pointer; }
@@ -101,15 +101,15 @@ private:
 
     // With a lease on `resource`.
     static Status allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
-    // The free waits for what was submitted to `stream` so far, and is in its order unless another
-    // one was named before.
+    // The free waits for what was submitted to `stream` so far, and is in its order unless another one was named
+    // before.
     Status free_after(Stream& stream);
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
     Status record_use(Stream& stream, Use& use) noexcept;
 
-    // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made
-    // `stream` wait for them.
+    // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made `stream` wait
+    // for them.
     struct FreePlan {
         enum class When : unsigned char {
             now,
@@ -158,8 +158,8 @@ private:
     // Constant until the one who destroys lets go of it. Null for memory that somebody else owns.
     Ref<MemoryResource> resource_;
 
-    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it,
-    // unless it is spread.
+    // Synchronise themselves. The word is on a line of its own: every launch with the buffer writes it, unless it is
+    // spread.
     [[maybe_unused]] LineBetween before_lifetime_;
     ShardedLifetime lifetime_;
     [[maybe_unused]] LineBetween after_lifetime_;

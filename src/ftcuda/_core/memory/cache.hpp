@@ -1,10 +1,10 @@
 // What a caching resource has in store: memory that was freed and may be given out again without the driver.
 //
-// Sizes are rounded up to classes, eight for each doubling. Device memory is kept by stream: freed in a stream's
-// order, it may be used in the same order again at once, and never in another stream's. Streams are found by the
-// driver's id, which is not used twice, and kept as long as something of theirs is in store. What the host reaches is
-// kept in one place, each piece with an event: whoever gets it may touch it at once, so it waits until the work of its
-// last user is done.
+// Sizes are rounded up to classes, eight for each doubling. Device memory is kept by stream: freed in a stream's order,
+// it may be used in the same order again at once, and never in another stream's. Streams are found by the driver's id,
+// which is not used twice, and kept as long as something of theirs is in store. What the host reaches is kept in one
+// place, each piece with an event: whoever gets it may touch it at once, so it waits until the work of its last user is
+// done.
 //
 // What is in use and in store together stays below the most that was in use, a sixteenth and 2 MiB. So steps that
 // repeat find all they need, and what nobody will use goes back: of the stream that frees, and, where another one needs
@@ -102,8 +102,8 @@ private:
     void end_store(Shard& shard, std::size_t size) REQUIRES(shard.mutex);
     // How many bytes in store are too many.
     std::uint64_t surplus() const noexcept;
-    // Evicts pieces of a list, the largest and of those the oldest first, until `surplus` bytes are gone or nothing
-    // is left. Returns how many bytes that were.
+    // Evicts pieces of a list, the largest and of those the oldest first, until `surplus` bytes are gone or nothing is
+    // left. Returns how many bytes that were.
     std::uint64_t evict(Shard& shard, List& list, std::uint64_t surplus, std::vector<Leaving>& leaving)
         REQUIRES(shard.mutex);
     void evict_all(std::uint64_t surplus, std::vector<Leaving>& leaving);

@@ -20,8 +20,8 @@ struct Place {
 // Asynchronous. Both ends can be reached by the device.
 Status copy(Place destination, Place source, std::size_t bytes, Stream& stream, deferred_release::Retention* foreign);
 
-// From pageable memory, which is read before this returns. One submission: of more than a chunk
-// in an exclusive section.
+// From pageable memory, which is read before this returns. One submission: of more than a chunk in an exclusive
+// section.
 Status upload(Place destination, const void* source, std::size_t bytes, Stream& stream,
               deferred_release::Retention* foreign);
 

@@ -85,8 +85,8 @@ private:
 
     // With the context current, inside a lease. `stream` orders allocations of pools and caches; plain ones ignore it.
     Status allocate(std::size_t bytes, Stream* stream, Allocation& allocation);
-    // Whether a free is in the order of a stream: of `home`, null where that is a stream of
-    // nobody's, which is `stream`.
+    // Whether a free is in the order of a stream: of `home`, null where that is a stream of nobody's, which is
+    // `stream`.
     bool is_ordered() const noexcept { return is_pool() || is_cached(); }
     Status free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, abi::CUstream stream, bool used);
     Status free_now(abi::CUdeviceptr pointer) noexcept;

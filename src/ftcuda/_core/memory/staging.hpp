@@ -23,8 +23,8 @@ public:
     Staging(const Staging&) = delete;
     Staging& operator=(const Staging&) = delete;
 
-    // A chunk that nobody uses: an idle one, a new one, or, when there are many, the one that was released first,
-    // whose copy is waited for. The context is current.
+    // A chunk that nobody uses: an idle one, a new one, or, when there are many, the one that was released first, whose
+    // copy is waited for. The context is current.
     Status acquire(Chunk& chunk) EXCLUDES(mutex_);
     // Until the copy that uses the chunk is done. The context is current.
     Status wait(Chunk& chunk);

@@ -15,8 +15,8 @@ namespace ftcuda::core {
 struct Use {
     static constexpr std::uint64_t taken = ~std::uint64_t{0};  // by a thread that fills or empties the slot
 
-    // 0: a free slot. Whoever exchanged it for `taken` owns `stream` and `event`, and releases them with
-    // the id that it stores then.
+    // 0: a free slot. Whoever exchanged it for `taken` owns `stream` and `event`, and releases them with the id that it
+    // stores then.
     std::atomic<std::uint64_t> stream_id{0};
     Stream* stream = nullptr;
 

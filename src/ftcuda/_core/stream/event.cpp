@@ -70,8 +70,8 @@ Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {
     const Records end_before = end.records_.load(std::memory_order_acquire);
     FTCUDA_SCHEDULE_POINT("time events");
     const Status status = start.context().observe(cu.cuEventElapsedTime(&milliseconds, start.cu_event_, end.cu_event_));
-    // Beside a record in another thread the driver takes a time from one that has none yet (580: minus 57 years).
-    // It is not reached.
+    // Beside a record in another thread the driver takes a time from one that has none yet (580: minus 57 years). It is
+    // not reached.
     const bool recorded = start.records_.load(std::memory_order_acquire) != start_before ||
                           end.records_.load(std::memory_order_acquire) != end_before ||
                           ((start_before | end_before) & in_progress) != 0;

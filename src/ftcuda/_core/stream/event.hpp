@@ -43,8 +43,8 @@ public:
     // Until the latest record is reached, or to the limit.
     Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
-    // Whether a query found the latest record done, without the driver. False also for an event that cannot
-    // be used any more.
+    // Whether a query found the latest record done, without the driver. False also for an event that cannot be used any
+    // more.
     bool is_known_done() const noexcept {
         return known_done_.load(std::memory_order_acquire) == records_.load(std::memory_order_acquire) &&
                !is_closed() && context_->usable().ok();

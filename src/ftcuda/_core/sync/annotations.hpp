@@ -1,5 +1,5 @@
-// clang's thread-safety attributes: which field needs which lock, checked by the compiler (`ci/locks.sh`).
-// Other compilers see nothing.
+// clang's thread-safety attributes: which field needs which lock, checked by the compiler (`ci/locks.sh`). Other
+// compilers see nothing.
 #pragma once
 
 #if defined(__clang__)

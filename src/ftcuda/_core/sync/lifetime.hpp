@@ -33,8 +33,8 @@ public:
     static constexpr Word inner_leases = 0xffff'fffc;
     static constexpr Word lease = Word{1} << 32;
 
-    // Takes one `unit` unless a bit of `refused_by` is set. Returns those bits: 0 means inside.
-    // Acquire: sees everything written before the handle was published or an exclusive section ended.
+    // Takes one `unit` unless a bit of `refused_by` is set. Returns those bits: 0 means inside. Acquire: sees
+    // everything written before the handle was published or an exclusive section ended.
     Word enter(Word unit = lease, Word refused_by = closing) noexcept {
         FTCUDA_SCHEDULE_POINT("enter");
         Word seen = word_.load(std::memory_order_relaxed);

@@ -1,9 +1,8 @@
 // How long a wait may take, and what may end it before.
 //
-// A wait without a limit is the driver's own. One with a limit asks the driver again and again:
-// at once at first, then in pauses of a 128th of what it has waited so far, so that it ends at
-// most 1 % late (docs/decisions/0012-waits-that-can-end.md). Where time is simulated, whoever moves
-// it says when to ask again.
+// A wait without a limit is the driver's own. One with a limit asks the driver again and again: at once at first, then
+// in pauses of a 128th of what it has waited so far, so that it ends at most 1 % late
+// (docs/decisions/0012-waits-that-can-end.md). Where time is simulated, whoever moves it says when to ask again.
 #pragma once
 
 #include "../../_driver/clock.hpp"
@@ -19,8 +18,8 @@ namespace ftcuda::core {
 
 struct Limit {
     double seconds = std::numeric_limits<double>::infinity();
-    // Asked a hundred times a second, on the waiting thread, which holds leases but no lock: true ends
-    // the wait. Null: nobody.
+    // Asked a hundred times a second, on the waiting thread, which holds leases but no lock: true ends the wait. Null:
+    // nobody.
     bool (*is_interrupted)() = nullptr;
 
     bool is_none() const noexcept {

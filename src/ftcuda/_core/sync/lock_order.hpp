@@ -1,5 +1,5 @@
-// In debug builds (-Ddebug_locks=true): what each thread holds, and where it locked that. Other builds have
-// no trace of it.
+// In debug builds (-Ddebug_locks=true): what each thread holds, and where it locked that. Other builds have no trace of
+// it.
 #pragma once
 
 #include "mutex.hpp"

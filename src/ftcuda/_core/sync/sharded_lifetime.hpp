@@ -67,8 +67,8 @@ public:
 
     bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & Lifetime::closing) != 0; }
 
-    // From now on threads count in cells, as after some meetings. False without memory for them: the
-    // word goes on counting.
+    // From now on threads count in cells, as after some meetings. False without memory for them: the word goes on
+    // counting.
     bool spread() noexcept { return make_cells() != nullptr; }
 
 private:

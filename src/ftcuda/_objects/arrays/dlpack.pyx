@@ -54,8 +54,8 @@ cdef Imported consume(object capsule):
 
 
 cdef void delete_owner(void* owner) noexcept nogil:
-    # From any thread, at any time. While the interpreter ends a thread that attaches would hang: the
-    # object is left alone.
+    # From any thread, at any time. While the interpreter ends a thread that attaches would hang: the object is left
+    # alone.
     if not Py_IsInitialized() or Py_IsFinalizing():
         return
     with gil:

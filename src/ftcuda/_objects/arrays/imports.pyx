@@ -50,8 +50,8 @@ cdef bint is_ours(object value):
 
 
 cdef Stream consumer_of(object value, object stream):
-    """The consumer's stream, which has to be named where cuda.core wants it: but for pinned and
-    managed memory by DLPack.
+    """The consumer's stream, which has to be named where cuda.core wants it: but for pinned and managed memory by
+    DLPack.
     """
     if stream is not None or is_ours(value):
         return stream_of(stream)
@@ -132,8 +132,8 @@ cdef ViewHandle host_interface_view(object value, int oldest):
 
 
 cdef ViewHandle cuda_interface_view(object value, Stream stream, int oldest):
-    # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may
-    # close the buffer meanwhile.
+    # Of our own buffers a lease first: the interface keeps nothing alive, and another thread may close the buffer
+    # meanwhile.
     lease = Lease.on(buffer_of(value), value) if is_ours(value) else None
     name = f"{type(value).__name__}.__cuda_array_interface__"
     found = parse(getattr(value, "__cuda_array_interface__", None), name, oldest)
@@ -224,8 +224,8 @@ cdef int check_device(object kind, object ordinal, str name) except -1:
 
 
 cdef object capsule_for_stream(object value, Stream stream):
-    """The producer's capsule, with its work ordered before what `stream` is given from now on; no order
-    if that is None.
+    """The producer's capsule, with its work ordered before what `stream` is given from now on; no order if that is
+    None.
     """
     if stream is None:
         return capsule_of(value, -1)

@@ -26,8 +26,8 @@ cdef class Lease:
         return lease
 
     def __dealloc__(self):
-        # The collector may have cleared what is held, and the buffer's own object, before: nothing of
-        # Python's is needed here.
+        # The collector may have cleared what is held, and the buffer's own object, before: nothing of Python's is
+        # needed here.
         cdef buffers.Handout handout
         if self._entered != NULL:
             with nogil:

@@ -27,18 +27,18 @@ cdef enum:
 cdef class StridedMemoryView(ViewHandle):
     """Pointer, shape, strides and type of an array, whoever made it. Constant, and shared by any number of threads.
 
-    A view keeps its producer alive, and so does a launch or copy with it until it is done. Take it in
-    a launch as it is.
+    A view keeps its producer alive, and so does a launch or copy with it until it is done. Take it in a launch as it
+    is.
 
     Parameters
     ----------
     obj : object
         With ``__dlpack__`` (up to DLPack 1.x), else ``__cuda_array_interface__`` (v3), else the buffer protocol.
     stream_ptr : int or Stream
-        The stream in whose order the memory will be used: it is made to wait for the producer's work, as the
-        protocols demand. 0 and 1 are the legacy default stream, 2 is the per-thread one; -1 establishes no
-        order. None is for pinned and managed memory by DLPack, whose producer then takes the legacy default
-        stream, and for the buffer protocol.
+        The stream in whose order the memory will be used: it is made to wait for the producer's work, as the protocols
+        demand. 0 and 1 are the legacy default stream, 2 is the per-thread one; -1 establishes no order. None is for
+        pinned and managed memory by DLPack, whose producer then takes the legacy default stream, and for the buffer
+        protocol.
 
     Attributes
     ----------
@@ -201,8 +201,8 @@ cdef class StridedMemoryView(ViewHandle):
         copy_views(self, other, as_stream(stream), blocking)
 
     def copy_to(self, other, stream=None, allocator=None, blocking=None):
-        """Copies the elements to another view. See :meth:`copy_from`. Thread safety: atomic.
-        Stream order: a submission.
+        """Copies the elements to another view. See :meth:`copy_from`. Thread safety: atomic. Stream order: a
+        submission.
         """
         if not isinstance(other, StridedMemoryView):
             raise TypeError(f"other must be a StridedMemoryView, not {type(other).__name__}")

@@ -31,8 +31,8 @@ MaxPotentialBlockSizeOccupancyResult = namedtuple(
 cdef class Kernel:
     """A kernel, callable on every device its code can be loaded on. Made by :meth:`ObjectCode.get_kernel`. Constant.
 
-    Kernels of one function compare and hash equal. The function is that of the device on which
-    the code was loaded first.
+    Kernels of one function compare and hash equal. The function is that of the device on which the code was loaded
+    first.
     """
 
     @staticmethod
@@ -140,9 +140,9 @@ cdef class Kernel:
         ----------
         config : LaunchConfig
         *kernel_args
-            As for :func:`launch`, but of arrays: views, since the stream of a launch is not known yet, in whose
-            order another library's array would be taken. Buffers and views are kept until they are replaced or
-            the bound launch is gone.
+            As for :func:`launch`, but of arrays: views, since the stream of a launch is not known yet, in whose order
+            another library's array would be taken. Buffers and views are kept until they are replaced or the bound
+            launch is gone.
 
         Returns
         -------

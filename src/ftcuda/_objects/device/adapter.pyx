@@ -41,8 +41,8 @@ driver_v1 = PyCapsule_New(&table, FTCUDA_DRIVER_CAPSULE, NULL)
 def get_include():
     """Returns the folder of ``ftcuda/driver.h``, for the compiler's ``-I``.
 
-    Through that header C, C++ and Cython code (``from ftcuda.adapter cimport ...``) reaches the driver that ftcuda
-    has loaded without linking it.
+    Through that header C, C++ and Cython code (``from ftcuda.adapter cimport ...``) reaches the driver that ftcuda has
+    loaded without linking it.
 
     Thread safety: atomic.
     """

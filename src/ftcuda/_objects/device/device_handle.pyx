@@ -57,8 +57,8 @@ declare_handle(DeviceHandle, make_objects)
 
 
 cdef int known(object device_id) except -1:
-    """The ordinal of a device that there is. For None that of the calling thread's current context, or 0
-    if it has none.
+    """The ordinal of a device that there is. For None that of the calling thread's current context, or 0 if it has
+    none.
     """
     cdef int ordinal = 0
     cdef Status status

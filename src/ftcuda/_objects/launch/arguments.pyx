@@ -1,7 +1,7 @@
 """Packing of kernel arguments by the kernel's own parameter layout.
 
-Whatever does not fit is refused before anything is launched: the driver reads one slot for each
-declared parameter and checks nothing.
+Whatever does not fit is refused before anything is launched: the driver reads one slot for each declared parameter and
+checks nothing.
 """
 
 from ctypes import Structure, Union
@@ -73,8 +73,8 @@ cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* na
 
 
 cdef list closable(tuple values):
-    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind
-    views and tensor maps.
+    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind views and
+    tensor maps.
     """
     cdef char[MAP_BYTES] unread
     found = []
@@ -213,8 +213,8 @@ cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_bu
 
 
 cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
-    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for
-    an array: not stored.
+    """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not
+    stored.
     """
     cdef Slot slot = kernel._slots[index]
     cdef Py_buffer view
@@ -239,8 +239,8 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
 
 cdef ViewHandle pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
                                 buffers.Buffer** buffer):
-    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be
-    given another one meanwhile.
+    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one
+    meanwhile.
     """
     cdef ViewHandle view
     cdef Slot slot = kernel._slots[index]
@@ -273,8 +273,8 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
 
 cdef ViewHandle pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
                            buffers.Buffer** buffer):
-    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for
-    the launch to keep.
+    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to
+    keep.
     """
     cdef ViewHandle view
     cdef Context* context = &stream.on(NULL).context()

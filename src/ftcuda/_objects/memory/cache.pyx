@@ -32,12 +32,12 @@ cdef class CachingMemoryResource(MemoryResource):
     Parameters
     ----------
     upstream : MemoryResource, optional
-        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain
-        allocations where there is none.
+        One of ftcuda's own; None takes the pool of the calling thread's current device, or plain allocations where
+        there is none.
     max_cached_size : int, optional
-        Bytes in store for each stream, at most. With or without it, what is in use and in store stays
-        below the most that was in use, a sixteenth and 2 MiB; what is more goes back, in its stream's
-        order. :meth:`trim` forgets the most.
+        Bytes in store for each stream, at most. With or without it, what is in use and in store stays below the most
+        that was in use, a sixteenth and 2 MiB; what is more goes back, in its stream's order. :meth:`trim` forgets the
+        most.
 
     Attributes
     ----------

@@ -243,8 +243,8 @@ cdef class Stream:
         ----------
         event_or_stream : Event, Stream or object with ``__cuda_stream__``
 
-        Thread safety: atomic for an event; shared for a stream (a record there, then a wait here).
-        Stream order: a submission.
+        Thread safety: atomic for an event; shared for a stream (a record there, then a wait here). Stream order: a
+        submission.
         """
         cdef Status status
         cdef core.Stream* stream = self.on(NULL)
@@ -279,8 +279,8 @@ cdef class Stream:
 
         A section that an asyncio task began is that task's: if the task awaits inside, submissions of other tasks of
         its thread raise RuntimeError, since waiting would keep the task from ending it. So do not await inside. One
-        that was begun outside of any task is all the thread's, as long as it is not ended; what a task began inside
-        of it is that task's then.
+        that was begun outside of any task is all the thread's, as long as it is not ended; what a task began inside of
+        it is that task's then.
 
         Whoever has the context manager may exit it, in another thread too, as an `ExitStack` that is handed over or a
         generator that is collected. If the thread or the task that entered it ends before, or the context manager is
@@ -300,8 +300,8 @@ cdef class Stream:
     def close(self):
         """Closes the stream; calls in progress complete, and submitted work runs on. Idempotent.
 
-        Buffers that the stream was used with keep the handle until they are freed. Closing
-        a default stream does nothing.
+        Buffers that the stream was used with keep the handle until they are freed. Closing a default stream does
+        nothing.
 
         Thread safety: atomic.
         """

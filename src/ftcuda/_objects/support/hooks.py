@@ -79,8 +79,8 @@ FREED: dict[Hook, None] = {}
 def on_allocate(function: Function, *, memory_resource: object = None, stream: object = None) -> Hook:
     """Calls `function` with an `Allocation` after every successful allocation.
 
-    Memory of a resource that is written in Python counts as allocated when it is wrapped, by
-    ``Buffer.from_handle(..., mr=resource)``; memory of nobody's resource is neither allocated nor freed here.
+    Memory of a resource that is written in Python counts as allocated when it is wrapped, by ``Buffer.from_handle(...,
+    mr=resource)``; memory of nobody's resource is neither allocated nor freed here.
 
     Parameters
     ----------

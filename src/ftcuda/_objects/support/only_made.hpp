@@ -15,8 +15,8 @@ inline PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
     return nullptr;
 }
 
-// From now on; the type's own module makes objects by a function that this leaves alone. Before other
-// threads see the type.
+// From now on; the type's own module makes objects by a function that this leaves alone. Before other threads see the
+// type.
 inline void refuse_to_make(PyObject* type) {
     PyTypeObject* const refusing = reinterpret_cast<PyTypeObject*>(type);
     refusing->tp_new = refuse_new;
