@@ -33,6 +33,7 @@ Status Kernel::get(Module& module, std::string name, Context& context, Ref<Kerne
     if (!made->has_layout_) {
         if (const Status status = made->ask_for_layout(context, cu_function); !status.ok()) return status;
     }
+    made->arguments_ = ArgumentLayout(made->layout_);
     kernel = std::move(made);
     return {};
 }
@@ -46,6 +47,7 @@ Status Kernel::wrap(Context& context, CUfunction cu_function, Ref<Kernel>& kerne
                                                                                  std::memory_order_release);
     made->identity_ = cu_function;
     if (const Status status = made->ask_for_layout(context, cu_function); !status.ok()) return status;
+    made->arguments_ = ArgumentLayout(made->layout_);
     kernel = std::move(made);
     return {};
 }

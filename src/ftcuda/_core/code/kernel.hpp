@@ -1,7 +1,7 @@
 // A kernel: its name, its parameter layout, and the function it is on each device.
 #pragma once
 
-#include "image.hpp"
+#include "argument_layout.hpp"
 #include "module.hpp"
 
 namespace ftcuda::core {
@@ -23,6 +23,7 @@ public:
     // False when neither the image nor the driver could tell the parameters (fatbins before CUDA 12.4).
     bool has_layout() const noexcept { return has_layout_; }
     const ParameterLayout& layout() const noexcept { return layout_; }
+    const ArgumentLayout& arguments() const noexcept { return arguments_; }
 
     // The function on `context`'s device, loaded there if it is the first need.
     Status function(Context& context, abi::CUfunction& cu_function) noexcept {
@@ -68,6 +69,7 @@ private:
     const std::string name_;
     const Ref<Module> module_;  // null for a function that somebody else loaded
     ParameterLayout layout_;
+    ArgumentLayout arguments_;
     bool has_layout_ = false;
     abi::CUfunction identity_ = nullptr;
 

@@ -2,7 +2,6 @@
 
 #include "../sync/fork.hpp"
 
-#include <algorithm>
 #include <cstring>
 
 namespace ftcuda::core {
@@ -15,78 +14,58 @@ std::uint64_t bit_of(int device) noexcept { return std::uint64_t{1} << device; }
 
 }  // namespace
 
-BoundArguments::BoundArguments(std::vector<std::size_t> offsets, std::size_t bytes)
-    : offsets_(std::move(offsets)), block_(bytes), parameters_(offsets_.size()), arguments_(offsets_.size()) {
-    point();
+BoundArguments::BoundArguments(const ArgumentLayout& layout)
+    : layout_(layout), block_(layout.bytes), parameters_(layout.slots.size()), arguments_(layout.slots.size()) {
+    gather();
 }
 
 BoundArguments::BoundArguments(const BoundArguments& other)
-    : Shared(), offsets_(other.offsets_), block_(other.block_), parameters_(offsets_.size()),
-      arguments_(other.arguments_), buffers_(other.buffers_), mapped_(other.mapped_), devices_(other.devices_),
-      any_foreign_(other.any_foreign_) {
-    point();
-}
-
-void BoundArguments::point() noexcept {
-    for (std::size_t index = 0; index < offsets_.size(); ++index) parameters_[index] = block_.data() + offsets_[index];
+    : Shared(), layout_(other.layout_), block_(other.block_), parameters_(other.parameters_.size()),
+      arguments_(other.arguments_) {
+    gather();
 }
 
 void BoundArguments::gather() {
     buffers_.clear();
-    mapped_.clear();
+    maps_.clear();
     devices_ = 0;
     any_foreign_ = false;
     for (std::size_t index = 0; index < arguments_.size(); ++index) {
         const BoundArgument& each = arguments_[index];
-        if (each.map) mapped_.push_back(index);
+        parameters_[index] = block_.data() + layout_.slots[index].offset;
+        if (each.map != nullptr) maps_.push_back({index, each.map});
         if (each.buffer != nullptr) buffers_.push_back(each.buffer);
-        if (each.device != BoundArgument::any_device) devices_ |= bit_of(each.device);
+        if (each.device != Argument::any_device) devices_ |= bit_of(each.device);
         any_foreign_ = any_foreign_ || each.foreign;
     }
+    gathered_ = {parameters_.data(), {buffers_.data(), buffers_.size(), nullptr}, maps_.data(), maps_.size()};
 }
 
-void BoundArguments::put(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
-    std::memcpy(parameters_[index], from, bytes);
+void BoundArguments::put(std::size_t index, const char* block, BoundArgument argument) {
+    const ArgumentLayout::Slot& slot = layout_.slots[index];
+    std::memcpy(block_.data() + slot.offset, block + slot.offset, slot.size);
     arguments_[index] = std::move(argument);
     gather();
 }
 
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
-    if (may_release()) return launch_foreign(stream, shape, kernel);
-    Operands operands{buffers_.data(), buffers_.size()};
-    return launch_inside(stream, shape, kernel, const_cast<void**>(parameters_.data()), operands);
+    if (any_foreign_) return launch_foreign(stream, shape, kernel);
+    return launch_inside(stream, shape, kernel, gathered_);
 }
 
 Status BoundArguments::launch_foreign(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
-    std::vector<void*> parameters = parameters_;
-    std::vector<Buffer*> buffers = buffers_;
-    std::vector<Ref<TensorMapState>> maps;  // which hold the memory behind them until this returns
     deferred_release::Retention foreign;
-    if (any_foreign_) deferred_release::retain(foreign, Ref<Shared>(*this));
-    const auto map_of = [this](std::size_t index) { return arguments_[index].map.get(); };
-    for (const std::size_t index : mapped_) {
-        // A map that is given twice is the same in both places.
-        const auto same = std::find_if(mapped_.begin(), mapped_.end(),
-                                       [&](std::size_t other) { return map_of(other) == map_of(index); });
-        const std::size_t first = static_cast<std::size_t>(same - mapped_.begin());
-        maps.push_back(first < maps.size() ? maps[first] : map_of(index)->state());
-        parameters[index] = const_cast<void*>(maps.back()->bytes());
-        Buffer* const buffer = maps.back()->buffer();
-        if (buffer != nullptr) {
-            buffers.push_back(buffer);
-        } else {
-            deferred_release::retain(foreign, Ref<Shared>(*maps.back()));
-        }
-    }
-    Operands operands{buffers.data(), buffers.size(), foreign ? &foreign : nullptr};
-    return launch_inside(stream, shape, kernel, parameters.data(), operands);
+    deferred_release::retain(foreign, Ref<Shared>(*this));
+    Arguments arguments = gathered_;
+    arguments.operands.foreign = &foreign;
+    return launch_inside(stream, shape, kernel, arguments);
 }
 
-void BoundLaunch::set(std::size_t index, const void* from, std::size_t bytes, BoundArgument argument) {
+void BoundLaunch::set(std::size_t index, const char* block, BoundArgument argument) {
     arguments_.replace([&](const BoundArguments& current) {
         Ref<BoundArguments> changed = Ref<BoundArguments>::adopt(new BoundArguments(current));
-        changed->put(index, from, bytes, std::move(argument));
+        changed->put(index, block, std::move(argument));
         return changed;
     });
 }

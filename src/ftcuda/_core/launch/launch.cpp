@@ -32,10 +32,10 @@ struct AlreadyInside {
 // In line, so that neither pays for there being two.
 template <typename Way>
 [[gnu::always_inline]] inline Status launch_by(Stream& stream, const LaunchShape& shape, Kernel& kernel,
-                                               void** parameters, Operands& operands) {
+                                               const Arguments& arguments) {
     const Way inside(stream);
     if (!inside.status().ok()) return inside.status();
-    OperandLeases leases(stream, operands);
+    OperandLeases leases(stream, arguments.operands);
     if (!leases.status().ok()) return leases.status();
     Context& context = stream.context();
     const ContextScope scope(context);
@@ -46,7 +46,7 @@ template <typename Way>
     config.hStream = stream.cu_stream();
     if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok())
         return status;
-    return leases.submit([&] { return submit(config, shape, function, parameters); });
+    return leases.submit([&] { return submit(config, shape, function, arguments.parameters); });
 }
 
 }  // namespace
@@ -85,12 +85,16 @@ LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cl
     }
 }
 
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands) {
-    return launch_by<AlreadyInside>(stream, shape, kernel, parameters, operands);
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments) {
+    if (arguments.map_count == 0) return launch_by<AlreadyInside>(stream, shape, kernel, arguments);
+    const ReadMaps read(arguments, kernel.arguments().slots.size());
+    return launch_by<AlreadyInside>(stream, shape, kernel, read.arguments());
 }
 
-Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands) {
-    return launch_by<Submission>(stream, shape, kernel, parameters, operands);
+Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments) {
+    if (arguments.map_count == 0) return launch_by<Submission>(stream, shape, kernel, arguments);
+    const Submission inside(stream);
+    return inside.status().ok() ? launch_inside(stream, shape, kernel, arguments) : inside.status();
 }
 
 }  // namespace ftcuda::core

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "../code/kernel.hpp"
-#include "../memory/operands.hpp"
+#include "arguments.hpp"
 
 namespace ftcuda::core {
 
@@ -34,10 +34,10 @@ private:
     bool serialization_;
 };
 
-// Submits the launch. `parameters[i]` points to argument i. Either everything was submitted or nothing.
-Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands);
+// Submits the launch. Either everything was submitted or nothing.
+Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments);
 
 // The same by who is inside the stream already.
-Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters, Operands& operands);
+Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments);
 
 }  // namespace ftcuda::core

@@ -22,7 +22,7 @@ private:
 
 }  // namespace
 
-Status OperandLeases::give_to_graph(Stream& stream, Operands& operands, bool& given) {
+Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, bool& given) {
     bool capturing = false;
     abi::CUgraph graph = nullptr;
     if (const Status status = stream.captured_graph(capturing, graph); !status.ok()) return status;

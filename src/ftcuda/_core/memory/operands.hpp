@@ -15,14 +15,14 @@ namespace ftcuda::core {
 struct Operands {
     Buffer* const* buffers = nullptr;  // in any order, repeated if used more than once
     std::size_t count = 0;
-    deferred_release::Retention* foreign = nullptr;  // what holds memory that is not ours; null if there is none
+    deferred_release::Retention* foreign = nullptr;  // what holds memory that is not ours, and is taken; may be null
 };
 
 // Leases on the buffers, all of them or none, for one scope; the caller is inside the stream for longer. In line: what
 // it counts stays in registers.
 class OperandLeases {
 public:
-    [[gnu::always_inline]] OperandLeases(Stream& stream, Operands& operands) noexcept
+    [[gnu::always_inline]] OperandLeases(Stream& stream, const Operands& operands) noexcept
         : stream_(stream), operands_(operands), buffers_(operands.buffers) {
         for (const std::size_t count = operands.count; entered_ < count; ++entered_) {
             status_ = buffers_[entered_]->begin_use(stream_);
@@ -61,10 +61,10 @@ public:
 
 private:
     // If the stream is captured; `given`: the leases are the graph's.
-    static Status give_to_graph(Stream& stream, Operands& operands, bool& given);
+    static Status give_to_graph(Stream& stream, const Operands& operands, bool& given);
 
     Stream& stream_;
-    Operands& operands_;
+    const Operands& operands_;
     Buffer* const* const buffers_;
     std::size_t entered_ = 0;
     Status status_;

@@ -20,16 +20,14 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
 cimport core.memory.buffer as buffers
-from core.code.kernel cimport ParameterKind
+from core.code.kernel cimport ArgumentSlot, ParameterKind
 from core.device.device cimport Context
-from core.launch.bound_launch cimport BoundArgument
-from core.launch.tensor_map cimport TensorMap
-from core.sync.ref cimport Ref
+from core.launch.arguments cimport Argument
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.imports cimport is_masked, located, view_or_none
 from ftcuda._objects.arrays.view cimport StridedMemoryView
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
-from ftcuda._objects.code.kernel_handle cimport KernelHandle, Slot
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.launch.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.memory.buffer cimport Buffer
@@ -55,13 +53,17 @@ KIND_NAMES = {
 
 
 cdef str place(KernelHandle kernel, Py_ssize_t index):
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     return f"argument {index} of {kernel}, {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
 
 
 cdef int wrong_count(KernelHandle kernel, Py_ssize_t given) except -1:
     kernel.require_layout()
     raise TypeError(f"{kernel} takes {kernel._slot_count} arguments, {given} were given")
+
+
+cdef int wrong_device(KernelHandle kernel, Py_ssize_t index, int device, int wanted) except -1:
+    raise ValueError(f"{place(kernel, index)} is on device {device}, and the stream on device {wanted}")
 
 
 cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* narrow) except -1:
@@ -89,7 +91,7 @@ cdef list closable(tuple values):
 
 
 cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* target) except -1:
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef float narrow
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.unknown and slot.size == 4:
         narrowed(kernel, index, value, &narrow)
@@ -104,7 +106,7 @@ cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* 
 
 
 cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef int overflow = 0
     cdef int64_t signed_value
     cdef uint64_t bits
@@ -136,7 +138,7 @@ cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char
 
 
 cdef int store_complex(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef double[2] wide = [PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)]
     cdef float[2] narrow
     if slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown or slot.size not in (8, 16):
@@ -151,7 +153,7 @@ cdef int store_complex(KernelHandle kernel, Py_ssize_t index, object value, char
 
 
 cdef int store_bool(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     if slot.size == 8 and slot.kind != ParameterKind.float64:
         raise TypeError(f"{place(kernel, index)} cannot be a bool, which would be the address 0 or 1; give an int")
     return store_integer(kernel, index, int(value), target)
@@ -194,7 +196,7 @@ cdef bint hides_foreign_order(object value, Py_buffer* view):
 
 cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_buffer* view) except -1:
     """Refuses what is no value of the parameter's size and kind as the device would read it."""
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     name = type(value).__name__
     if view.ndim != 0:
         raise TypeError(f"{place(kernel, index)} cannot be {name}; give its bytes, or an int")
@@ -216,7 +218,7 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
     """A numpy or ctypes scalar or structure: one item of exactly the parameter's size. Or bytes. 1 for an array: not
     stored.
     """
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef Py_buffer view
     try:
         PyObject_GetBuffer(value, &view, PyBUF_FORMAT | PyBUF_ND | PyBUF_STRIDES)
@@ -237,24 +239,10 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
     return 0
 
 
-cdef ViewHandle pack_tensor_map(KernelHandle kernel, Py_ssize_t index, TensorMapDescriptor descriptor, char* block,
-                                buffers.Buffer** buffer):
-    """Packs the map of this moment. Returns its tensor, which keeps `buffer`: the map may be given another one
-    meanwhile.
-    """
-    cdef ViewHandle view
-    cdef Slot slot = kernel._slots[index]
-    if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
-        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
-    view = descriptor.read(block + slot.offset)
-    buffer[0] = view.core_buffer()
-    return view
-
-
 cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view, object value, Context* context,
-                          char* block, buffers.Buffer** buffer):
+                          char* block, Argument* argument):
     """Packs the address of `value`'s memory, if it is not the host's alone. Returns the view with what memory it is."""
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     if slot.size != 8 or slot.kind == ParameterKind.float64:
         raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
     view = located(view)
@@ -267,82 +255,70 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
         name = type(value).__name__
         raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; copy it with astype first")
     memcpy(block + slot.offset, &view._pointer, 8)
-    buffer[0] = view.core_buffer()
+    argument.buffer = view.core_buffer()
+    argument.foreign = argument.buffer == NULL or argument.buffer.holder() != NULL
+    if view._device_type == CUDA:
+        argument.device = as_device(view.device_id).device_id
     return view
 
 
-cdef ViewHandle pack_array(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
-                           buffers.Buffer** buffer):
-    """Packs the address of an array, in whose producer's order `stream` is put. Returns the view, for the launch to
-    keep.
-    """
-    cdef ViewHandle view
-    cdef Context* context = &stream.on(NULL).context()
-    cdef int owner = context.device().ordinal()
-    if type(value) is TensorMapDescriptor:
-        if owner != (<TensorMapDescriptor>value)._device.device_id:
-            raise ValueError(
-                f"{place(kernel, index)} is of {(<TensorMapDescriptor>value)._device}, and the stream is not"
-            )
-        return pack_tensor_map(kernel, index, value, block, buffer)
-    view = view_or_none(value, stream)
-    if view is None and (handle := handle_of(value)) is not None:
-        store_integer(kernel, index, handle, block + kernel._slots[index].offset)
-        return None
-    if view is None:
-        raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__}; give a Buffer, int, float, bool, complex, "
-            "bytes, "
-            "a numpy scalar, a ctypes value, a handle of cuda-bindings, or an array with __dlpack__, "
-            "__cuda_array_interface__ or the buffer protocol"
-        )
-    view = pack_view(kernel, index, view, value, context, block, buffer)
-    if view._device_type == CUDA and view.device_id != owner:
-        raise ValueError(f"{place(kernel, index)} is on device {view.device_id}, and the stream on device {owner}")
-    return view
+cdef int check_map(KernelHandle kernel, Py_ssize_t index) except -1:
+    cdef ArgumentSlot slot = kernel._slots[index]
+    if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
+        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
+    return 0
 
 
 cdef bint is_array(object value):
     return PyObject_CheckBuffer(value) or hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__")
 
 
-cdef int pack_bound(KernelHandle kernel, Py_ssize_t index, object value, char* block,
-                    BoundArgument* argument) except -1:
-    """Packs one argument of a launch whose stream is not known yet, and notes what else the launch must know of it."""
+cdef ViewHandle view_of(object value, Stream stream):
+    """The view of an array; None for what is none. `stream` is put in the order of the array's producer. Where the
+    stream is not known yet, only a view that was made for it is an array.
+    """
+    if stream is not None:
+        return view_or_none(value, stream)
+    if not isinstance(value, StridedMemoryView):
+        return None
+    (<ViewHandle>value).require_made()
+    return value
+
+
+cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
+                               Argument* argument):
+    """Packs what `pack` does not: an array, a tensor map, or a handle of another library.
+
+    `stream` is None where it is not known yet. Returns the view of an array, for the launch to keep.
+    """
     cdef ViewHandle view
-    if not pack(kernel, index, value, block, &argument.buffer):
-        argument.foreign = argument.buffer != NULL and argument.buffer.holder() != NULL
-        return 0
+    cdef Context* context
+    argument[0] = Argument()
     if type(value) is TensorMapDescriptor:
-        pack_tensor_map(kernel, index, value, block, &argument.buffer)
-        argument.buffer = NULL  # each launch reads the map, and the memory that it is of then
-        argument.map = Ref[TensorMap].adopt((<TensorMapDescriptor>value)._map)
-        (<TensorMapDescriptor>value)._map.retain()
+        check_map(kernel, index)
+        argument.map = (<TensorMapDescriptor>value)._map  # each launch reads it, and the memory that it is of then
         argument.device = (<TensorMapDescriptor>value)._device.device_id
-        return 0
-    elif isinstance(value, StridedMemoryView):
-        (<ViewHandle>value).require_made()
-        view = pack_view(kernel, index, value, value, as_device(None).context_of(), block, &argument.buffer)
-        if view._device_type == CUDA:
-            argument.device = as_device(view.device_id).device_id
-    elif not is_array(value) and (handle := handle_of(value)) is not None:
+        return None
+    view = view_of(value, stream)
+    if view is not None:
+        context = as_device(None).context_of() if stream is None else &stream.on(NULL).context()
+        return pack_view(kernel, index, view, value, context, block, argument)
+    if (stream is not None or not is_array(value)) and (handle := handle_of(value)) is not None:
         store_integer(kernel, index, handle, block + kernel._slots[index].offset)
-        return 0
-    else:
-        raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__} in a bound launch; give a Buffer, a "
-            "StridedMemoryView (of "
-            "another library's array: made for the stream of the launches), int, float, bool, complex, bytes, a "
-            "numpy scalar, "
-            "a ctypes value, or a handle of cuda-bindings"
-        )
-    argument.foreign = argument.buffer == NULL or argument.buffer.holder() != NULL
-    return 0
+        return None
+    arrays = "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
+    if stream is None:
+        arrays = "a StridedMemoryView (of another library's array: made for the stream of the launches)"
+    raise TypeError(
+        f"{place(kernel, index)} cannot be {type(value).__name__}{'' if stream is not None else ' in a bound launch'}; "
+        "give a Buffer, int, float, bool, complex, bytes, a numpy scalar, a ctypes value, a handle of cuda-bindings, "
+        f"or {arrays}"
+    )
 
 
 cdef object unpack(KernelHandle kernel, Py_ssize_t index, object value, const char* block):
     """`value` as its parameter holds it: rounded to the parameter's float, and a copy of what could change."""
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef const char* source = block + slot.offset
     if isinstance(value, int | float):
         if slot.kind == ParameterKind.integer or slot.kind == ParameterKind.unknown and isinstance(value, int):
@@ -363,9 +339,9 @@ cdef object unpack(KernelHandle kernel, Py_ssize_t index, object value, const ch
 cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1:
     """Packs one argument to its slot of `block`. A Buffer is also returned in `buffer`, else null.
 
-    1 for arrays, which `pack_array` packs.
+    1 for what `pack_reference` packs.
     """
-    cdef Slot slot = kernel._slots[index]
+    cdef ArgumentSlot slot = kernel._slots[index]
     cdef char* target = block + slot.offset
     cdef uint64_t pointer
     buffer[0] = NULL

@@ -2,16 +2,16 @@
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.ref cimport Py_INCREF
-from libcpp.vector cimport vector
 
 cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
+from core.launch.arguments cimport Argument
 from core.launch.bound_launch cimport BoundArgument
 from core.completion.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
-from ftcuda._objects.launch.arguments cimport closable, pack_bound, unpack, wrong_count
+from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, unpack, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
 from ftcuda._objects.support.deferred_release cimport release_done
@@ -93,8 +93,7 @@ cdef class BoundLaunch:
         try:
             bind_one(self.kernel, at, value, block, argument)
             with nogil:
-                self._bound.set(at, block + self.kernel._slots[at].offset, self.kernel._slots[at].size,
-                                argument)
+                self._bound.set(at, block, argument)
         finally:
             PyMem_Free(block)
         argument.value = Ref[ForeignReference]()
@@ -146,10 +145,15 @@ cdef char* new_block(KernelHandle kernel) except NULL:
     return block
 
 
-cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument& argument) except -1:
-    pack_bound(kernel, index, value, block, &argument)
+cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument& bound) except -1:
+    """Packs one argument, and notes what else a launch must know of it."""
+    cdef Argument argument
+    if pack(kernel, index, value, block, &argument.buffer):
+        pack_reference(kernel, index, value, None, block, &argument)
+    elif argument.buffer != NULL:
+        argument.foreign = argument.buffer.holder() != NULL
     value = unpack(kernel, index, value, block)
-    argument.value = Ref[ForeignReference].adopt(new ForeignReference(<void*>value))
+    bound = BoundArgument(argument, Ref[ForeignReference].adopt(new ForeignReference(<void*>value)))
     Py_INCREF(value)  # the core's; release_done() takes it over
     return 0
 
@@ -158,19 +162,16 @@ cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
     """Behind `Kernel.bind`."""
     cdef BoundArgument argument
     cdef Ref[core.BoundArguments] arguments
-    cdef vector[size_t] offsets
     cdef Py_ssize_t index
     if len(values) != kernel._slot_count:
         wrong_count(kernel, len(values))
-    for index in range(kernel._slot_count):
-        offsets.push_back(kernel._slots[index].offset)
-    arguments = Ref[core.BoundArguments].adopt(new core.BoundArguments(offsets, kernel._block_size))
+    arguments = Ref[core.BoundArguments].adopt(new core.BoundArguments(kernel._kernel.arguments()))
     cdef char* block = new_block(kernel)
     try:
         for index in range(kernel._slot_count):
             argument = BoundArgument()
             bind_one(kernel, index, values[index], block, argument)
-            arguments.get().put(index, block + kernel._slots[index].offset, kernel._slots[index].size, argument)
+            arguments.get().put(index, block, argument)
     finally:
         PyMem_Free(block)
     cdef BoundLaunch bound = BoundLaunch.__new__(BoundLaunch)

@@ -2,18 +2,17 @@
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.object cimport PyObject, PyTypeObject
-from libc.string cimport memcpy
 
 cimport core.launch.launch as core
 cimport core.memory.buffer as buffers
 cimport core.stream.stream as streams
-from core.memory.operands cimport Operands
+from core.code.kernel cimport ArgumentSlot
 from core.completion.deferred_release cimport Retention
+from core.launch.arguments cimport ANY_DEVICE, Argument, Arguments, Mapped
 from core.sync.reason cimport Status
-from ftcuda._objects.code.kernel_handle cimport KernelHandle, Slot
-from ftcuda._objects.launch.arguments cimport closable, pack, pack_array, wrong_count
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
+from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, wrong_count, wrong_device
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
-from ftcuda._objects.launch.tensor_map cimport MAP_BYTES, TensorMapDescriptor
 from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream
 from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status
@@ -110,57 +109,73 @@ cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyOb
     cdef char small_block[SMALL_BLOCK]
     cdef void* small_parameters[SMALL_COUNT]
     cdef buffers.Buffer* small_buffers[SMALL_COUNT]
+    cdef Mapped small_maps[SMALL_COUNT]
     cdef char* memory
     if count != kernel._slot_count:
         wrong_count(kernel, count)
     if count <= SMALL_COUNT and kernel._block_size <= SMALL_BLOCK:
-        return submit(stream, config, kernel, arguments, small_block, small_parameters, small_buffers)
-    memory = <char*>PyMem_Malloc(kernel._block_size + 2 * count * sizeof(void*))
+        return submit(stream, config, kernel, arguments, small_block, small_parameters, small_buffers,
+                      small_maps)
+    memory = <char*>PyMem_Malloc(kernel._block_size + count * (2 * sizeof(void*) + sizeof(Mapped)))
     if memory == NULL:
         raise MemoryError()
     try:
-        return submit(stream, config, kernel, arguments, memory + 2 * count * sizeof(void*),
-                      <void**>memory, <buffers.Buffer**>memory + count)
+        return submit(stream, config, kernel, arguments, memory + count * (2 * sizeof(void*) + sizeof(Mapped)),
+                      <void**>memory, <buffers.Buffer**>memory + count, <Mapped*>(<void**>memory + 2 * count))
     finally:
         PyMem_Free(memory)
 
 
-cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments, char* block,
-                void** parameters, buffers.Buffer** used) except -1:
+cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* values, char* block,
+                void** parameters, buffers.Buffer** used, Mapped* maps) except -1:
     cdef Status status
     cdef Py_ssize_t index
-    cdef Slot* slots = kernel._slots
+    cdef const ArgumentSlot* slots = kernel._slots
     cdef buffers.Buffer** last = used
-    cdef Operands operands
+    cdef Mapped* last_map = maps
+    cdef Arguments arguments
     cdef Retention retention
     cdef streams.Stream* target = core_stream(stream, NULL)
     cdef list foreign = None   # other libraries' arrays and memory, which are retained until the work is done
-    cdef list mapped = None    # the tensors of tensor maps, of which other threads may be letting go
     for index in range(kernel._slot_count):
         parameters[index] = block + slots[index].offset
-        if (<PackBorrowed>pack)(kernel, index, arguments[index], block, last):
-            view = pack_array(kernel, index, <object>arguments[index], stream, block, last)
-            if Py_TYPE(arguments[index]) == <PyTypeObject*>TensorMapDescriptor:
-                repeat_map(kernel, index, arguments, block)
-                mapped = noted(mapped, view)
-            if view is not None and (last[0] == NULL or last[0].holder() != NULL):
-                foreign = noted(foreign, view)
+        if (<PackBorrowed>pack)(kernel, index, values[index], block, last):
+            foreign = refer(kernel, index, <object>values[index], stream, block, last, &last_map, foreign)
         elif last[0] != NULL and last[0].holder() != NULL:
-            foreign = noted(foreign, <object>arguments[index])
+            foreign = noted(foreign, <object>values[index])
         if last[0] != NULL:
             last += 1
-    operands.buffers = used
-    operands.count = last - used
+    arguments.parameters = parameters
+    arguments.operands.buffers = used
+    arguments.operands.count = last - used
+    arguments.maps = maps
+    arguments.map_count = last_map - maps
     if foreign is not None:
-        operands.foreign = retain(retention, foreign)
+        arguments.operands.foreign = retain(retention, foreign)
     with nogil:
-        status = core.launch(target[0], config._shape[0], kernel._kernel[0], parameters, operands)
+        status = core.launch(target[0], config._shape[0], kernel._kernel[0], arguments)
     if not status.ok():
-        given = tuple([<object>arguments[index] for index in range(kernel._slot_count)])
+        given = tuple([<object>values[index] for index in range(kernel._slot_count)])
         raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(given)))
-    if foreign is not None:
+    if foreign is not None or last_map != maps:
         release_done()
     return 0
+
+
+cdef list refer(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block, buffers.Buffer** used,
+                Mapped** last_map, list foreign):
+    """Packs what is no number and no Buffer. Returns `foreign`, with what is to be retained."""
+    cdef Argument argument
+    view = pack_reference(kernel, index, value, stream, block, &argument)
+    cdef int owner = stream.on(NULL).context().device().ordinal()
+    if argument.device != ANY_DEVICE and argument.device != owner:
+        wrong_device(kernel, index, argument.device, owner)
+    used[0] = argument.buffer
+    if argument.map != NULL:
+        last_map[0].index = index
+        last_map[0].map = argument.map
+        last_map[0] += 1
+    return noted(foreign, view) if argument.foreign else foreign
 
 
 cdef list noted(list foreign, object wanted):
@@ -168,16 +183,6 @@ cdef list noted(list foreign, object wanted):
         return [wanted]
     foreign.append(wanted)
     return foreign
-
-
-cdef int repeat_map(KernelHandle kernel, Py_ssize_t index, PyObject* const* arguments, char* block) except -1:
-    """A map that is given twice is the same in both places, whatever another thread made of it in between."""
-    cdef Py_ssize_t earlier
-    for earlier in range(index):
-        if arguments[earlier] == arguments[index]:
-            memcpy(block + kernel._slots[index].offset, block + kernel._slots[earlier].offset, MAP_BYTES)
-            break
-    return 0
 
 
 cdef PyMethodDef LAUNCH = fast_definition(b"launch", call_launch, LAUNCH_DOC)

@@ -33,6 +33,17 @@ cdef extern from "_core/code/image.hpp" namespace "ftcuda::core" nogil:
         bool offsets_known
 
 
+cdef extern from "_core/code/argument_layout.hpp" namespace "ftcuda::core" nogil:
+    cppclass ArgumentSlot "ftcuda::core::ArgumentLayout::Slot":
+        uint32_t offset
+        uint32_t size
+        ParameterKind kind
+
+    cppclass ArgumentLayout:
+        vector[ArgumentSlot] slots
+        size_t bytes
+
+
 cdef extern from "_core/code/kernel.hpp" namespace "ftcuda::core" nogil:
     cppclass Kernel:
         @staticmethod
@@ -43,6 +54,7 @@ cdef extern from "_core/code/kernel.hpp" namespace "ftcuda::core" nogil:
         CUfunction identity()
         bool has_layout()
         const ParameterLayout& layout()
+        const ArgumentLayout& arguments()
         Status function(Context& context, CUfunction& cu_function)
         void release()
         Status get_attribute(Context& context, int attribute, int& value)

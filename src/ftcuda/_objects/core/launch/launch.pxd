@@ -1,7 +1,7 @@
 from libcpp cimport bool
 
 from core.code.kernel cimport CUlaunchConfig, Kernel
-from core.memory.operands cimport Operands
+from core.launch.arguments cimport Arguments
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 
@@ -17,5 +17,4 @@ cdef extern from "_core/launch/launch.hpp" namespace "ftcuda::core" nogil:
                     bool cooperative, bool programmatic_serialization)
         const CUlaunchConfig& config()
 
-    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, void** parameters,
-                  Operands& operands) except +
+    Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments) except +
