@@ -40,7 +40,7 @@ def run(command: list, environment: dict | None) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, cwd=ROOT, env=environment)
 
 
-class Contestant:
+class Backend:
     """What runs the cases: a program, and which cases it has."""
 
     def __init__(self, name: str, command: list, cases: list[str], about: str, environment: dict | None = None) -> None:
@@ -57,7 +57,7 @@ class Contestant:
         return None
 
 
-def baselines(folder: Path, image: Path, apart: list[int]) -> list[Contestant]:
+def baselines(folder: Path, image: Path, apart: list[int]) -> list[Backend]:
     """The driver's C functions from C++ threads, also with so many nanoseconds between two calls of a thread."""
     program = folder / "baseline"
     source = HERE / "baseline.cpp"
@@ -66,14 +66,14 @@ def baselines(folder: Path, image: Path, apart: list[int]) -> list[Contestant]:
     cases = [case for case in CASES if case not in BASELINE_OF]
     single = [case for case in cases if case != "worker"]  # a request is several calls, with nothing in between
     command = [program, driver_info().path, image]
-    made = [Contestant(report.BASELINE, [*command, 0], cases, "C++, the driver's functions")]
+    made = [Backend(report.BASELINE, [*command, 0], cases, "C++, the driver's functions")]
     for each in apart:
         about = f"C++, {each} ns between two calls"
-        made.append(Contestant(f"{report.BASELINE} {each} ns apart", [*command, each], single, about))
+        made.append(Backend(f"{report.BASELINE} {each} ns apart", [*command, each], single, about))
     return made
 
 
-def python_contestant(module: str, interpreter: str, image: Path, name: str = "") -> Contestant | None:
+def python_backend(module: str, interpreter: str, image: Path, name: str = "") -> Backend | None:
     """A library as an interpreter has it; None if it has not. `name`: not the library's, its version and the GIL.
 
     It runs from bytecode, as an installed program does: what CPython 3.13t compiles in the process itself has constants
@@ -89,20 +89,20 @@ def python_contestant(module: str, interpreter: str, image: Path, name: str = ""
     about = json.loads(asked.stdout)
     library = f"{module.replace('_', '.')} {about['version']}"
     words = f"{library}, CPython {about['python']} {'with' if about['gil'] else 'without'} the GIL"
-    return Contestant(name or library + (" GIL" if about["gil"] else ""), command, about["cases"], words, environment)
+    return Backend(name or library + (" GIL" if about["gil"] else ""), command, about["cases"], words, environment)
 
 
-def run_all(contestants: list[Contestant], cases: list[str], thread_counts: list[int], options) -> list[dict]:
-    """Runs every case for every number of threads, the contestants in turns."""
+def run_all(backends: list[Backend], cases: list[str], thread_counts: list[int], options) -> list[dict]:
+    """Runs every case for every number of threads, the backends in turns."""
     rows = []
     with Progress(disable=not sys.stdout.isatty()) as progress:
         task = progress.add_task("measuring", total=len(cases) * len(thread_counts) * options.repeats)
         for case in cases:
             for threads in thread_counts:
                 calls = max(1, int(CASES[case] * options.scale) // threads)
-                found = {each.name: [] for each in contestants}
+                found = {each.name: [] for each in backends}
                 for _ in range(options.repeats):
-                    for each in contestants:
+                    for each in backends:
                         theirs = BASELINE_OF.get(case, case) if each.name.startswith(report.BASELINE) else case
                         if theirs in each.cases and (one := each.measure(theirs, threads, calls)):
                             found[each.name].append(one)
@@ -139,12 +139,12 @@ def main() -> int:
     image = folder / "kernels.image"
     code = Program((HERE / "kernels.cu").read_text(), "c++").compile().code
     image.write_bytes(code + b"\0")
-    contestants = baselines(folder, image, options.apart)
-    contestants.append(python_contestant("ftcuda", sys.executable, image, report.OURS))
+    backends = baselines(folder, image, options.apart)
+    backends.append(python_backend("ftcuda", sys.executable, image, report.OURS))
     if not info.simulated:
         others = [(module, sys.executable) for module in PEERS]
         others += [(module, interpreter) for interpreter in options.peers for module in ("ftcuda", *PEERS)]
-        contestants += filter(None, (python_contestant(module, interpreter, image) for module, interpreter in others))
+        backends += filter(None, (python_backend(module, interpreter, image) for module, interpreter in others))
     gil = "enabled" if sys._is_gil_enabled() else "disabled"
     about = {
         "ftcuda": ftcuda.__version__,
@@ -153,11 +153,11 @@ def main() -> int:
         "driver": info.version,
         "simulated": info.simulated,
         "device": device.name,
-        "contestants": {each.name: each.about for each in contestants},
+        "backends": {each.name: each.about for each in backends},
         "repeats": options.repeats,
     }
     print(json.dumps(about, indent=1))
-    rows = run_all(contestants, cases, [int(count) for count in options.threads.split(",")], options)
+    rows = run_all(backends, cases, [int(count) for count in options.threads.split(",")], options)
     (folder / "benchmarks.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1))
     (folder / "benchmarks.md").write_text(report.table(about, rows))
     report.plots(about, rows, folder)

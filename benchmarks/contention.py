@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.contestants import bursts
+from benchmarks.backends import bursts
 from benchmarks.measure import measure
 from ftcuda import Device, LaunchConfig, Program, driver_info, launch, make_immortal
 

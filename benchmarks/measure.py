@@ -1,7 +1,7 @@
-"""``python -m benchmarks.measure CONTESTANT IMAGE CASE THREADS CALLS``: one measurement, in a process of its own.
+"""``python -m benchmarks.measure BACKEND IMAGE CASE THREADS CALLS``: one measurement, in a process of its own.
 
 Prints calls per second of all threads together, from the first one's begin to the last one's end, and percentiles of
-the milliseconds of a call where the case takes its time. Without CASE: what the contestant is, and which cases it has.
+the milliseconds of a call where the case takes its time. Without CASE: what the backend is, and which cases it has.
 """
 
 import importlib
@@ -15,12 +15,12 @@ from pathlib import Path
 WARM_UP = 5000  # calls, as in baseline.cpp
 
 
-def measure(contestant, case: str, threads: int, calls: int) -> dict:
+def measure(backend, case: str, threads: int, calls: int) -> dict:
     """Runs a case in all threads at once."""
     barrier = threading.Barrier(threads)
 
     def work(index):
-        loop = getattr(contestant, case)(index)
+        loop = getattr(backend, case)(index)
         loop(min(calls, WARM_UP))
         barrier.wait(60)
         begin = time.perf_counter()
@@ -37,7 +37,7 @@ def measure(contestant, case: str, threads: int, calls: int) -> dict:
 
 def main() -> int:
     name, image, *rest = sys.argv[1:]
-    kind = importlib.import_module(f"benchmarks.contestants.of_{name}").Contestant
+    kind = importlib.import_module(f"benchmarks.backends.of_{name}").Backend
     if rest:
         case, threads, calls = rest
         answer = measure(kind(Path(image).read_bytes()), case, int(threads), int(calls))

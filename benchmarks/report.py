@@ -64,7 +64,7 @@ def line(row: dict) -> str:
 
 def table(about: dict, rows: list[dict]) -> str:
     """Returns the whole report in markdown."""
-    names = [name for name in about["contestants"] if any(rates(row, name) for row in rows)]
+    names = [name for name in about["backends"] if any(rates(row, name) for row in rows)]
     head = ["call", "threads", *(f"{name}, ns" for name in names), "ftcuda by C++", "spread"]
     has_goals = not about["simulated"]  # whose times say nothing
     if has_goals:
@@ -74,7 +74,7 @@ def table(about: dict, rows: list[dict]) -> str:
         f"ftcuda {about['ftcuda']} at commit {about['commit']}. "
         f"Nanoseconds per call and thread, medians of {about['repeats']}; calls per second of all threads by C++'s.",
         "",
-        *(f"- {words}" for words in about["contestants"].values()),
+        *(f"- {words}" for words in about["backends"].values()),
         "",
         f"| {' | '.join(head)} |",
         f"|{' --- |' * len(head)}",
@@ -100,7 +100,7 @@ def plots(about: dict, rows: list[dict], folder: Path) -> None:
     from matplotlib.ticker import EngFormatter
 
     title = f"{about['device']}, driver {about['driver']}, commit {about['commit']}"
-    colours = {name: f"C{index}" for index, name in enumerate(about["contestants"])}  # the same everywhere
+    colours = {name: f"C{index}" for index, name in enumerate(about["backends"])}  # the same everywhere
     cases = list(dict.fromkeys(row["case"] for row in rows))
     across = min(3, len(cases))
     down = -(-len(cases) // across)

@@ -55,7 +55,7 @@ LEFT = pytest.StashKey[tuple[Path, dict[str, int]]]()
 
 @pytest.fixture(autouse=True)
 def nothing_left_behind(code, request):
-    """After each test: no handle that was not there before, no violation, nothing in the mailbox."""
+    """After each test: no handle that was not there before, no violation, no deferred error."""
     if not IS_SIMULATED:
         yield
         return

@@ -1,6 +1,6 @@
-"""The same calls by ftcuda and by other libraries: one class ``Contestant`` in each module.
+"""The same calls by ftcuda and by other libraries: one class ``Backend`` in each module.
 
-A contestant is made with the image of kernels.cu. Each of its methods is a case: it makes what thread `index` needs,
+A backend is made with the image of kernels.cu. Each of its methods is a case: it makes what thread `index` needs,
 and returns what repeats the call so many times. Nothing here imports ftcuda but the module about it: the others may run
 in another interpreter.
 """

@@ -5,7 +5,7 @@ from itertools import pairwise
 import cuda.core
 import numpy as np
 
-from benchmarks.contestants import WIDTHS, bursts, timed
+from benchmarks.backends import WIDTHS, bursts, timed
 
 try:
     from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
@@ -13,7 +13,7 @@ except ImportError:  # before 1.0
     from cuda.core.experimental import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
 
 
-class Contestant:
+class Backend:
     version = cuda.core.__version__
 
     def __init__(self, image: bytes) -> None:

@@ -7,10 +7,10 @@ import cupy
 import numpy as np
 from cupy.cuda import runtime
 
-from benchmarks.contestants import WIDTHS, bursts, timed
+from benchmarks.backends import WIDTHS, bursts, timed
 
 
-class Contestant:
+class Backend:
     version = cupy.__version__
 
     def __init__(self, image: bytes) -> None:

@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import ftcuda
-from benchmarks.contestants import WIDTHS, bursts, timed
+from benchmarks.backends import WIDTHS, bursts, timed
 from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
 
 
-class Contestant:
+class Backend:
     version = ftcuda.__version__
 
     def __init__(self, image: bytes) -> None:

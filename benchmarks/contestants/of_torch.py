@@ -4,10 +4,10 @@ from itertools import pairwise
 
 import torch
 
-from benchmarks.contestants import WIDTHS, bursts, timed
+from benchmarks.backends import WIDTHS, bursts, timed
 
 
-class Contestant:
+class Backend:
     version = torch.__version__
 
     def __init__(self, image: bytes) -> None:

@@ -121,7 +121,7 @@ CASES = {
             arrive(); wait(); }""",
         1, 2, np.concatenate([by_block(1, 2)[0, 1, :8], np.zeros(56, int), by_block(1, 2)[0, 0, :8], np.full(32, -1)]),
     ),
-    # Sabotage: a thread that arrives and exits is counted twice, and the first block goes on before the second one wrote.
+    # Mutant: a thread that arrives and exits is counted twice, and the first block goes on before the second one wrote.
     "a thread that arrives and exits counts once": (
         SIGNATURE + """__shared__ volatile int s; __shared__ volatile int other;
             if (i == 0) s = other = 0;

@@ -187,7 +187,7 @@ void sections_and_submissions() {
             wait_for(1);
             lifetime.begin_exclusive();
             step.store(2, std::memory_order_relaxed);
-            while ((lifetime.look() & Lifetime::inner_leases) != 0) std::this_thread::yield();
+            while ((lifetime.load() & Lifetime::inner_leases) != 0) std::this_thread::yield();
             CHECK(written[0] == 1);
             written[1] = 1;
             lifetime.end_exclusive();

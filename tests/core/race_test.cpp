@@ -1,7 +1,7 @@
 // The core on the simulated driver, raced by many threads with no interpreter involved: for the sanitizers.
 #include "../check.hpp"
 
-#include "../../src/ftcuda/_core/device/mailbox.hpp"
+#include "../../src/ftcuda/_core/device/deferred_errors.hpp"
 #include "../../src/ftcuda/_core/launch/bound_launch.hpp"
 #include "../../src/ftcuda/_core/launch/launch.hpp"
 #include "../../src/ftcuda/_core/memory/copy.hpp"
@@ -28,8 +28,8 @@ using namespace ftcuda;
 using namespace ftcuda::core;
 
 Status close(Buffer& buffer) {
-    Buffer::Handout handout;
-    return buffer.close(nullptr, false, false, handout);
+    Buffer::ReleasedHolder released;
+    return buffer.close(nullptr, false, false, released);
 }
 
 constexpr const char* text = R"(
@@ -90,12 +90,14 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
             std::uint64_t pointer = buffer->pointer();
             void* parameters[] = {&pointer};
             Buffer* const used[] = {buffer.get()};
-            Operands operands{used, 1};
+            Arguments arguments;
+            arguments.parameters = parameters;
+            arguments.operands = {used, 1};
             bool answer = false;
             for (int turn = 0; turn < 8; ++turn) {
                 switch (index) {
-                case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, parameters, operands))); break;
-                case 1: CHECK(done_or_closed(launch(*other, shape, kernel, parameters, operands))); break;
+                case 0: CHECK(done_or_closed(launch(*stream, shape, kernel, arguments))); break;
+                case 1: CHECK(done_or_closed(launch(*other, shape, kernel, arguments))); break;
                 case 2:
                     CHECK(done_or_closed(stream->record(*event)));
                     CHECK(done_or_closed(other->wait(*event)));
@@ -220,7 +222,7 @@ void race_views(Context& context) {
     }
 }
 
-// Idle events, retired pools and the mailbox, each from all threads at once.
+// Idle events, retired pools and deferred errors, each from all threads at once.
 void race_housekeeping(Context& context, const FtcudaSimControl& control) {
     constexpr unsigned threads = 4;
     constexpr int turns = 30;
@@ -240,14 +242,14 @@ void race_housekeeping(Context& context, const FtcudaSimControl& control) {
             pool->close();
             Ref<Stream> passing;
             CHECK(Stream::create(context, abi::CU_STREAM_NON_BLOCKING, 0, passing).ok());
-            passing->close();  // half of them are refused, which goes to the mailbox
-            mailbox::Notice notice;
-            while (mailbox::pop(notice)) ++told;
+            passing->close();  // half of them are refused, which are deferred errors
+            deferred_errors::DeferredError error;
+            while (deferred_errors::pop(error)) ++told;
         }
     });
     for (const std::uint64_t fault : faults) control.release_fault(fault);
-    mailbox::Notice notice;
-    while (mailbox::pop(notice)) ++told;
+    deferred_errors::DeferredError error;
+    while (deferred_errors::pop(error)) ++told;
     CHECK(told.load() == static_cast<int>(faults.size()));
     for (const Ref<Stream>& stream : streams) stream->close();
     CHECK(synchronize(context).ok());
@@ -333,21 +335,19 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
     std::array<Ref<Buffer>, 2> buffers;
     int owner = 0;
     std::atomic<int> made{0};
-    const auto argument = [&](Buffer& buffer) {
+    const auto bound_to = [&](Buffer& buffer) {
         ++made;
-        return BoundArgument{
-            Ref<deferred_release::ForeignReference>::adopt(new deferred_release::ForeignReference(&owner)),
-            &buffer,
-            false,
-            BoundArgument::any_device,
-            {}};
+        Argument argument;
+        argument.buffer = &buffer;
+        return BoundArgument(
+            argument, Ref<deferred_release::ForeignReference>::adopt(new deferred_release::ForeignReference(&owner)));
     };
     for (Ref<Buffer>& buffer : buffers) {
         CHECK(Buffer::allocate(memory, 16, nullptr, buffer).ok());
     }
     std::uint64_t pointer = buffers[0]->pointer();
-    Ref<BoundArguments> arguments = Ref<BoundArguments>::adopt(new BoundArguments({0}, sizeof pointer));
-    arguments->put(0, &pointer, sizeof pointer, argument(*buffers[0]));
+    Ref<BoundArguments> arguments = Ref<BoundArguments>::adopt(new BoundArguments(kernel.arguments()));
+    arguments->put(0, reinterpret_cast<const char*>(&pointer), bound_to(*buffers[0]));
     Ref<BoundLaunch> bound = Ref<BoundLaunch>::adopt(new BoundLaunch(kernel, shape, std::move(arguments)));
     together(4, [&](unsigned index) {
         Ref<Stream> stream;
@@ -356,7 +356,7 @@ void race_bound_launch(Context& context, Kernel& kernel, MemoryResource& memory)
             if (index < 2) {
                 Buffer& mine = *buffers[index];
                 const std::uint64_t address = mine.pointer();
-                bound->set(0, &address, sizeof address, argument(mine));
+                bound->set(0, reinterpret_cast<const char*>(&address), bound_to(mine));
             }
             Ref<BoundArguments> used;
             CHECK(bound->launch(*stream, used).ok());
@@ -446,7 +446,7 @@ int main(int, char** arguments) {
     const FtcudaSimControl* const control = &control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(synchronize(context).ok());
-    CHECK(!mailbox::has_mail());
+    CHECK(!deferred_errors::any());
 
     char violation[256] = "";
     control->violation_text(0, violation, sizeof violation);

@@ -58,9 +58,9 @@ void submit(IsEnough is_enough, Context& context, MemoryResource& memory, Look l
         look();
     }
     CHECK(stream->synchronize(Limit()).ok());
-    Buffer::Handout handout;
-    CHECK(source->close(nullptr, false, false, handout).ok());
-    CHECK(target->close(nullptr, false, false, handout).ok());
+    Buffer::ReleasedHolder released;
+    CHECK(source->close(nullptr, false, false, released).ok());
+    CHECK(target->close(nullptr, false, false, released).ok());
     stream->close();
 }
 
@@ -127,8 +127,8 @@ void callers_find_it(Context& context, MemoryResource& memory) {
         found += deferred_release::pop_done() == &object ? 1 : 0;
     }
     CHECK(found == turns && !deferred_release::is_pending());
-    Buffer::Handout handout;
-    CHECK(buffer->close(nullptr, false, false, handout).ok());
+    Buffer::ReleasedHolder released;
+    CHECK(buffer->close(nullptr, false, false, released).ok());
     stream->close();
 }
 

@@ -8,7 +8,7 @@ from tests.conftest import simulated_only
 @simulated_only
 @pytest.mark.parametrize("fails", ["", "cuStreamCreateWithPriority"])
 def test_a_free_of_its_own_stream_cannot_be_made(run_python, fails):
-    """Sabotage: without the context's own stream, memory of a pool is not freed."""
+    """Mutant: without the context's own stream, memory of a pool is not freed."""
     run_python(f"""
 import warnings
 import ftcuda

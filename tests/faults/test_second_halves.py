@@ -1,7 +1,7 @@
 """Calls whose second step fails: what the first one took is given back, what it counted is uncounted.
 
 Beside test_every_call.py, which looks at live handles, this looks at what no handle tells: events and chunks of memory
-that should be idle, figures, leases. Each test names the sabotage in stress/sabotage/mutants.toml that it notices.
+that should be idle, figures, leases. Each test names the mutant in stress/mutation/mutants.toml that it notices.
 """
 
 import ctypes
@@ -179,7 +179,7 @@ USERS_OF_EVENTS = [
 def test_events_come_back(use, world):
     """The same once more needs no new event. A context keeps 64 of them, in which a leak of a few would not be seen.
 
-    Sabotage: refused-waits-keep-their-event, refused-records-keep-their-event, pieces-that-leave-keep-their-event,
+    Mutant: refused-waits-keep-their-event, refused-records-keep-their-event, pieces-that-leave-keep-their-event,
     pieces-that-are-used-again-keep-their-event, marks-take-a-new-event, uses-keep-their-event.
     """
     use(world)
@@ -190,7 +190,7 @@ def test_events_come_back(use, world):
 
 
 def test_many_idle_events_are_not_kept(world, held_clock):
-    """More at once than a context keeps: the rest is destroyed, each time. Sabotage: events-beyond-the-limit-are-lost."""
+    """More at once than a context keeps: the rest is destroyed, each time. Mutant: events-beyond-the-limit-are-lost."""
     left = []
     for _ in range(2):
         with held_clock():
@@ -230,7 +230,7 @@ def free_of_a_chunk_is_late(world):
 def test_the_number_of_chunks_is_right(history, world, held_clock):
     """With 32 chunks a copy waits for one instead of making one: after 33 times one too many it would do so with none.
 
-    Sabotage: trims-count-one-chunk-less, chunks-that-were-not-made-are-counted.
+    Mutant: trims-count-one-chunk-less, chunks-that-were-not-made-are-counted.
     """
     for _ in range(33):
         history(world)
@@ -246,7 +246,7 @@ def test_the_number_of_chunks_is_right(history, world, held_clock):
 
 
 def test_a_chunk_stays_with_the_copy_that_could_not_be_marked(world, held_clock):
-    """The copy runs, and no event says until when: the next copy must not write the chunk. Sabotage: unmarked-chunks-are-idle."""
+    """The copy runs, and no event says until when: the next copy must not write the chunk. Mutant: unmarked-chunks-are-idle."""
     world.device.trim_staging()
     second = world.device.allocate(64, stream=world.stream)
     with held_clock():
@@ -266,7 +266,7 @@ def test_a_chunk_stays_with_the_copy_that_could_not_be_marked(world, held_clock)
 def test_what_waits_is_counted(world, held_clock):
     """Each call asks once about what waits. Owners that waited for nothing must be uncounted when they go, or it asks more often.
 
-    Sabotage: owners-without-work-are-not-counted.
+    Mutant: owners-without-work-are-not-counted.
     """
     gone = []
 
@@ -297,7 +297,7 @@ def test_what_waits_is_counted(world, held_clock):
 
 
 def test_what_was_not_allocated_is_not_counted(device):
-    """Sabotage: what-was-not-allocated-is-counted."""
+    """Mutant: what-was-not-allocated-is-counted."""
     counted = StatisticsMemoryResource(SynchronousMemoryResource(device))
     counted.allocate(16).close()
     with refused("cuMemAlloc_v2"):
@@ -308,7 +308,7 @@ def test_what_was_not_allocated_is_not_counted(device):
 
 
 def test_an_interrupted_allocation_is_not_charged():
-    """Sabotage: interrupted-allocations-stay-charged, cancelled-charges-stay."""
+    """Mutant: interrupted-allocations-stay-charged, cancelled-charges-stay."""
 
     class Interrupted:
         def allocate(self, size, *, stream=None):
@@ -322,14 +322,14 @@ def test_an_interrupted_allocation_is_not_charged():
 
 
 def test_the_limit_is_as_large_as_before():
-    """Sabotage: confirmed-charges-stay."""
+    """Mutant: confirmed-charges-stay."""
     limited = LimitingMemoryResource(LegacyPinnedMemoryResource(), 64)
     for _ in range(3):
         limited.allocate(64).close()
 
 
 def test_a_buffer_that_a_hook_closed_is_credited():
-    """It is closed before its account hears of it. Sabotage: buffers-closed-by-hooks-stay-charged."""
+    """It is closed before its account hears of it. Mutant: buffers-closed-by-hooks-stay-charged."""
     seen = []
 
     def close(allocation):
@@ -355,7 +355,7 @@ def figures(cache):
 
 
 def test_memory_that_is_freed_late_is_not_in_use(world):
-    """Its last use could not be marked. Sabotage: memory-that-is-freed-late-stays-in-use."""
+    """Its last use could not be marked. Mutant: memory-that-is-freed-late-stays-in-use."""
     cache, before = world.pinned, simulation.live()["pinned_allocation"]
     buffer = cache.allocate(64)
     buffer.fill(1, stream=world.stream)
@@ -375,7 +375,7 @@ def complained_later(entry):
 
 
 def test_memory_that_is_freed_in_a_foreign_stream_is_not_in_use(world):
-    """Nothing is kept in the order of a stream that others may destroy. Sabotage: frees-in-foreign-streams-stay-in-use."""
+    """Nothing is kept in the order of a stream that others may destroy. Mutant: frees-in-foreign-streams-stay-in-use."""
     cache = CachingMemoryResource(SynchronousMemoryResource(world.device))
     foreign = Stream.from_handle(world.other.handle)
     cache.allocate(64, stream=world.stream).close(foreign)
@@ -386,7 +386,7 @@ def test_memory_that_is_freed_in_a_foreign_stream_is_not_in_use(world):
 
 
 def test_what_a_cache_keeps_is_for_all_streams(world):
-    """Sabotage: caches-keep-as-much-for-each-stream."""
+    """Mutant: caches-keep-as-much-for-each-stream."""
     cache = CachingMemoryResource(SynchronousMemoryResource(world.device))
     for stream in (world.stream, world.other):
         cache.allocate(1 << 20, stream=stream).close()
@@ -400,7 +400,7 @@ def test_what_a_cache_keeps_is_for_all_streams(world):
 def test_what_a_cache_could_not_free_is_freed_later(world, nth):
     """Two pieces, of which one fails: the trim says so, and neither is lost.
 
-    Sabotage: pieces-that-cannot-leave-are-lost, caches-forget-the-first-failure.
+    Mutant: pieces-that-cannot-leave-are-lost, caches-forget-the-first-failure.
     """
     cache, before = CachingMemoryResource(LegacyPinnedMemoryResource()), simulation.live()["pinned_allocation"]
     buffers = [cache.allocate(64) for _ in range(2)]
@@ -435,7 +435,7 @@ def refused_view(buffer, stream):
 
 @pytest.mark.parametrize("use", [refused_fill, refused_export, refused_copy, refused_view], ids=lambda use: use.__name__)
 def test_who_was_refused_gives_no_lease_back(use, stream):
-    """A closed buffer lives by its last view. Sabotage: refused-exports-end-a-lease."""
+    """A closed buffer lives by its last view. Mutant: refused-exports-end-a-lease."""
     before = simulation.live()["pinned_allocation"]
     buffer = LegacyPinnedMemoryResource().allocate(64)
     view = np.frombuffer(buffer, "u1")
@@ -453,7 +453,7 @@ def test_who_was_refused_gives_no_lease_back(use, stream):
 
 
 def test_a_refused_allocation_keeps_no_resource(world):
-    """Sabotage: refused-allocations-keep-their-resource."""
+    """Mutant: refused-allocations-keep-their-resource."""
     before = simulation.live()["pinned_allocation"]
     upstream = LegacyPinnedMemoryResource()
     cache = CachingMemoryResource(upstream)
@@ -469,7 +469,7 @@ def test_a_refused_allocation_keeps_no_resource(world):
 
 
 def test_a_refused_record_is_over(stream):
-    """What follows it knows again what is done, and times it. Sabotage: refused-records-stay-in-progress."""
+    """What follows it knows again what is done, and times it. Mutant: refused-records-stay-in-progress."""
     first, event = (stream.record(options={"timing_enabled": True}) for _ in range(2))
     with refused("cuEventRecord"):
         stream.record(event)
@@ -484,7 +484,7 @@ def test_a_refused_record_is_over(stream):
 
 
 def test_a_limited_wait_for_the_device_tells_of_this_wait(device):
-    """It is another thread that waits. Sabotage: waits-of-the-device-hide-failures, waits-of-the-device-remember-failures."""
+    """It is another thread that waits. Mutant: waits-of-the-device-hide-failures, waits-of-the-device-remember-failures."""
     for _ in range(2):
         with refused("cuCtxSynchronize"):
             device.sync(timeout=30)
@@ -492,7 +492,7 @@ def test_a_limited_wait_for_the_device_tells_of_this_wait(device):
 
 
 def test_a_stream_that_cannot_be_wrapped_leaves_the_context_as_it_was(world):
-    """In a thread that has none. Sabotage: refused-wraps-leave-their-context."""
+    """In a thread that has none. Mutant: refused-wraps-leave-their-context."""
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     handle = world.other.handle
 

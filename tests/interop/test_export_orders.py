@@ -1,6 +1,6 @@
 """Exports and imports in order: who reads comes after the work, whatever protocol and whatever stream it asks by.
 
-Each test names the sabotage in stress/sabotage/mutants.toml that it notices.
+Each test names the mutant in stress/mutation/mutants.toml that it notices.
 """
 
 import ctypes
@@ -142,7 +142,7 @@ READS = {
 def test_the_host_reads_after_the_work(way, world):
     """The device stands still until the reader was found waiting: who does not wait reads what was there before.
 
-    Sabotage: host-exports-do-not-wait, imports-of-pinned-memory-are-early,
+    Mutant: host-exports-do-not-wait, imports-of-pinned-memory-are-early,
     copied-views-forget-their-stream, copies-of-pageable-memory-do-not-wait.
     """
     entry, prepare = READS[way]
@@ -165,7 +165,7 @@ def test_the_host_reads_after_the_work(way, world):
 def test_a_copy_for_a_consumer_is_waited_for(world):
     """A wait that fails is a wait. Not in the main thread, which asks again and again.
 
-    Sabotage: copies-for-export-are-handed-out-unfinished.
+    Mutant: copies-for-export-are-handed-out-unfinished.
     """
 
     def export(index):
@@ -218,7 +218,7 @@ ORDERS = {
 def test_streams_come_after_the_work(way, device, world):
     """Work of a second stream on the same bytes. Whatever happened to run first, the oracle reports what has no order.
 
-    Sabotage: exports-are-ordered-in-the-default-stream, interfaces-wait-for-nothing, interfaces-name-no-stream,
+    Mutant: exports-are-ordered-in-the-default-stream, interfaces-wait-for-nothing, interfaces-name-no-stream,
     exports-of-others-memory-wait-the-wrong-way, imports-wait-the-wrong-way, imports-by-dlpack-have-no-order,
     streams-wait-for-themselves, copies-for-export-start-early.
     """
@@ -234,7 +234,7 @@ def test_streams_come_after_the_work(way, device, world):
 def test_a_consumer_waits_for_all_streams_or_is_told(device, world):
     """Of two streams' work the first cannot be waited for: that the second can must not hide it.
 
-    Sabotage: exports-forget-the-first-failure, exports-skip-the-home-stream.
+    Mutant: exports-forget-the-first-failure, exports-skip-the-home-stream.
     """
     third = device.create_stream()
     third.wait(world.stream)
@@ -250,7 +250,7 @@ def test_a_consumer_waits_for_all_streams_or_is_told(device, world):
 def test_a_consumer_does_not_join_a_capture(world):
     """What a captured stream did with the memory is part of a graph: nobody outside can wait for it.
 
-    Sabotage: exports-enter-captures.
+    Mutant: exports-enter-captures.
     """
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     capturing, graph, state = ctypes.c_void_p(world.stream.handle), ctypes.c_void_p(), ctypes.c_int(-1)
@@ -278,7 +278,7 @@ def test_a_closed_stream_orders_nothing(world, device, protocol):
 
 
 def test_a_producer_that_raises_keeps_no_stream(world, device):
-    """It had the handle of a stream, under a lease. Sabotage: producers-that-raise-keep-the-stream."""
+    """It had the handle of a stream, under a lease. Mutant: producers-that-raise-keep-the-stream."""
 
     class Raising(Producer):
         def __dlpack__(self, **keywords):

@@ -219,7 +219,7 @@ def test_a_bound_launch_reads_the_map_of_the_moment(by_value, stream, words, two
 
 @pytest.mark.parametrize("bound", [False, True], ids=["launch", "bound"])
 def test_a_replaced_tensor_lives_until_its_launches_are_done(by_value, device, stream, words, held_clock, bound):
-    """Memory of another library. Sabotage: let go of with the replacement, it is gone under the running kernel."""
+    """Memory of another library. Mutant: let go of with the replacement, it is gone under the running kernel."""
 
     class Producer:
         def __init__(self, buffer):
@@ -258,7 +258,7 @@ def test_a_replaced_tensor_lives_until_its_launches_are_done(by_value, device, s
 
 
 def test_our_own_memory_is_freed_after_its_launches(by_value, device, stream, words, held_clock):
-    """Sabotage: the use of the buffer is not marked, and the simulated driver finds memory freed before its last use."""
+    """Mutant: the use of the buffer is not marked, and the simulated driver finds memory freed before its last use."""
     from ftcuda.testing import simulation
 
     maker = device.create_stream()
@@ -344,7 +344,7 @@ def test_element_types(tensor, data_type, itemsize, kind):
 
 
 def test_bytes_are_taken_as_elements(tensor):
-    """As cuda.core takes a raw buffer's. Sabotage: the map has as many elements as the buffer has bytes."""
+    """As cuda.core takes a raw buffer's. Mutant: the map has as many elements as the buffer has bytes."""
     raw = StridedMemoryView.from_buffer(tensor.exporting_obj, (ROWS, 4 * COLUMNS), dtype="u1")
     assert raw.as_tensor_map((8, 16), data_type="f4") == tensor.as_tensor_map((8, 16))
     flat = StridedMemoryView.from_any_interface(tensor.exporting_obj, stream_ptr=-1)

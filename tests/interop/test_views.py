@@ -177,7 +177,7 @@ def test_the_streams_of_views(stream, floats):
 
 
 def test_a_stream_stays_while_a_producer_has_its_handle(device, floats):
-    """Sabotage: a number that goes to another library without a lease names no stream any more, or a new one."""
+    """Mutant: a number that goes to another library without a lease names no stream any more, or a new one."""
     stream = device.create_stream()
     view = StridedMemoryView.from_buffer(floats, (COUNT,), dtype="f4")
 
@@ -559,7 +559,7 @@ def test_large_copies_are_one_submission(device, stream):
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_chunks_are_not_used_twice(device, stream, held_clock):
-    """The copies wait while their chunks would be used again. Sabotage: without the wait the later bytes arrive twice."""
+    """The copies wait while their chunks would be used again. Mutant: without the wait the later bytes arrive twice."""
     with device.allocate(64, stream=stream) as first, device.allocate(64, stream=stream) as second:
         stream.sync()
         with held_clock():
@@ -591,7 +591,7 @@ PIECES = np.repeat(np.arange(4, dtype="u1"), 4 << 20)
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_pieces_wait_for_their_chunk(device, stream, waiting_copy):
-    """Sabotage: without the wait later bytes arrive twice."""
+    """Mutant: without the wait later bytes arrive twice."""
     with device.allocate(PIECES.nbytes, stream=stream) as buffer:
         with waiting_copy(buffer, PIECES):
             pass
@@ -600,7 +600,7 @@ def test_pieces_wait_for_their_chunk(device, stream, waiting_copy):
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_nothing_comes_between_pieces(device, stream, waiting_copy):
-    """A fill asked for while a copy waits. Sabotage: without the section the last pieces overwrite it."""
+    """A fill asked for while a copy waits. Mutant: without the section the last pieces overwrite it."""
     with device.allocate(PIECES.nbytes, stream=stream) as buffer:
         with waiting_copy(buffer, PIECES):
             filling = threading.Thread(target=buffer.fill, args=(9,), kwargs={"stream": stream})
@@ -624,7 +624,7 @@ def test_arrays_that_refuse_the_buffer_protocol(floats, stream, interop_code):
 @pytest.mark.thread_unsafe(reason="reads the violations of the whole process")
 @pytest.mark.parametrize("protocol", ["dlpack", "interface", "view"])
 def test_exports_come_after_the_work(device, floats, stream, held_clock, protocol):
-    """Work in two streams, of which the consumer knows neither. Sabotage: without the events the oracle reports a race."""
+    """Work in two streams, of which the consumer knows neither. Mutant: without the events the oracle reports a race."""
     from ftcuda.testing import simulation
 
     other, consumer = device.create_stream(), device.create_stream()
@@ -650,7 +650,7 @@ def test_exports_come_after_the_work(device, floats, stream, held_clock, protoco
 
 @pytest.mark.parametrize("by_view", [False, True])
 def test_a_view_by_the_interface_holds_our_buffer(stream, by_view):
-    """The interface keeps nothing alive; of a buffer of ours the view does. Sabotage: without the lease the memory is gone."""
+    """The interface keeps nothing alive; of a buffer of ours the view does. Mutant: without the lease the memory is gone."""
     buffer = LegacyPinnedMemoryResource().allocate(64)
     source = StridedMemoryView.from_buffer(buffer, (16,), dtype="f4") if by_view else buffer
     view = StridedMemoryView.from_cuda_array_interface(source, stream)
@@ -663,7 +663,7 @@ def test_a_view_by_the_interface_holds_our_buffer(stream, by_view):
 
 @pytest.mark.parametrize("dtype", [">f4", [("a", ">f4")], [("a", [("b", ">f4", (1,))])]])
 def test_the_other_byte_order_is_for_the_host(scale, stream, floats, dtype):
-    """Sabotage: a kernel writes in one byte order what is read in the other."""
+    """Mutant: a kernel writes in one byte order what is read in the other."""
     bare = StridedMemoryView.from_buffer(floats, (1,), itemsize=4)
     for view in (StridedMemoryView.from_buffer(floats, (1,), dtype=dtype), bare.view(dtype=np.dtype(dtype))):
         with pytest.raises(TypeError, match="other byte order"):

@@ -1,4 +1,4 @@
-"""The mutants of ``stress.sabotage`` against the code that they change, and against the hazards and tests that they name."""
+"""The mutants of ``stress.mutation`` against the code that they change, and against the hazards and tests that they name."""
 
 import tomllib
 from pathlib import Path
@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-MUTANTS = tomllib.loads((ROOT / "stress" / "sabotage" / "mutants.toml").read_text())
+MUTANTS = tomllib.loads((ROOT / "stress" / "mutation" / "mutants.toml").read_text())
 
 
 @pytest.mark.parametrize("name", MUTANTS)

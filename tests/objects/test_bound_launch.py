@@ -88,7 +88,7 @@ def test_arguments_are_what_the_kernel_gets(put, out, stream):
 
 @pytest.mark.thread_unsafe(reason="writes the buffer of its fixture")
 def test_who_waits_for_a_section_launches_what_is_bound_when_it_is_over(put, out, stream, when_waiting):
-    """Sabotage: it launches what was bound when it began to wait, though another launch had newer arguments already."""
+    """Mutant: it launches what was bound when it began to wait, though another launch had newer arguments already."""
     bound = put.bind(ONE, out, 1, 0.5, 7, Pair(4, 5.0))
     waiting = threading.Thread(target=lambda: bound.launch(stream))
     with stream.exclusive():
@@ -172,7 +172,7 @@ def test_views_are_bound(put, device, stream):
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_foreign_memory_is_kept_until_the_work_is_done(put, device, stream, held_clock):
-    """Sabotage: kept only while it is bound, the producer is gone under the running kernel."""
+    """Mutant: kept only while it is bound, the producer is gone under the running kernel."""
 
     class Producer:
         def __init__(self, buffer):
@@ -203,7 +203,7 @@ def test_foreign_memory_is_kept_until_the_work_is_done(put, device, stream, held
 
 
 def test_every_thread_sees_a_set(put, device):
-    """Sabotage: a stripe that keeps its copy launches with the old value."""
+    """Mutant: a stripe that keeps its copy launches with the old value."""
     out = LegacyPinnedMemoryResource().allocate(40)
     bound, barrier = put.bind(ONE, out, 1, 2.0, 3.0, bytes(16)), threading.Barrier(4)
 

@@ -79,7 +79,7 @@ def test_copies_between_sizes_are_refused(device, stream):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="counts the allocations of the whole process")
 def test_the_memory_goes_with_the_last_view():
-    """Sabotage: views without a lease, and the memory goes with close()."""
+    """Mutant: views without a lease, and the memory goes with close()."""
     before = simulation.live()["pinned_allocation"]
     buffer = LegacyPinnedMemoryResource().allocate(32)
     views = [np.frombuffer(buffer, np.int64), memoryview(buffer), np.from_dlpack(buffer)]

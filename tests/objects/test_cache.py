@@ -124,7 +124,7 @@ def test_memory_of_default_streams_is_not_kept(cache, device):
 
 
 def test_memory_in_the_order_of_foreign_streams_is_not_kept(cache, stream):
-    """Their owners destroy them when they like. Sabotage: kept, it is freed in a stream that is gone."""
+    """Their owners destroy them when they like. Mutant: kept, it is freed in a stream that is gone."""
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     handle = ctypes.c_void_p()
     assert driver.cuStreamCreateWithPriority(ctypes.byref(handle), 1, 0) == 0
@@ -141,7 +141,7 @@ def test_memory_in_the_order_of_foreign_streams_is_not_kept(cache, stream):
 
 
 def test_memory_is_given_out_after_the_work_of_other_streams(cache, device, stream, other, held_clock):
-    """Sabotage: without the order of the free after other streams' work, the copy reads what is written next."""
+    """Mutant: without the order of the free after other streams' work, the copy reads what is written next."""
     target = LegacyPinnedMemoryResource().allocate(KIB)
     with held_clock():
         first = cache.allocate(KIB, stream=stream)
@@ -172,7 +172,7 @@ def test_frees_in_front_of_plain_memory_wait_for_nothing(device, stream, held_cl
 
 @simulated_only
 def test_a_use_of_freed_memory_is_reported(cache, device, stream, other):
-    """It is allocated as the driver sees it. Sabotage: a cache that does not set it aside, and nobody notices."""
+    """It is allocated as the driver sees it. Mutant: a cache that does not set it aside, and nobody notices."""
     from ftcuda.testing import simulation
 
     address = freed(cache, KIB, stream)
@@ -187,7 +187,7 @@ def test_a_use_of_freed_memory_is_reported(cache, device, stream, other):
 
 
 def test_pinned_memory_is_given_out_when_the_work_is_done(pinned, stream, device, held_clock):
-    """The host writes it at once. Sabotage: without the event it writes under the running copy."""
+    """The host writes it at once. Mutant: without the event it writes under the running copy."""
     target = device.allocate(KIB, stream=stream)
     with held_clock():
         first = pinned.allocate(KIB, stream=stream)
@@ -265,7 +265,7 @@ def test_memory_that_is_freed_in_another_stream(cache, stream, other):
 
 
 def test_memory_of_closed_streams_goes_back(cache, device, stream):
-    """When another stream's first piece comes. Sabotage: a list that does not keep its stream frees in a destroyed one."""
+    """When another stream's first piece comes. Mutant: a list that does not keep its stream frees in a destroyed one."""
     for _ in range(3):
         gone = device.create_stream()
         freed(cache, KIB, gone)
@@ -278,7 +278,7 @@ def test_memory_of_closed_streams_goes_back(cache, device, stream):
 
 @simulated_only
 def test_a_capturing_stream_passes_by(cache, stream, device):
-    """What a graph uses it uses at each launch. Sabotage: with the cache, its memory is somebody else's by then.
+    """What a graph uses it uses at each launch. Mutant: with the cache, its memory is somebody else's by then.
 
     On a GPU the allocation becomes part of the graph; the simulated driver refuses it.
     """
@@ -333,7 +333,7 @@ def test_a_closed_cache_keeps_nothing(device, stream):
 
 
 def test_a_closed_resource_lives_as_long_as_its_cache(device, stream):
-    """Sabotage: without the lease the pool is destroyed, and the next miss allocates from nothing."""
+    """Mutant: without the lease the pool is destroyed, and the next miss allocates from nothing."""
     if not device.features.memory_pools:
         pytest.skip(reason="this driver profile has no memory pools")
     pool = ftcuda.DeviceMemoryResource(device, {"max_size": 0})
@@ -357,7 +357,7 @@ def test_the_devices_own_resource_is_a_cache(device, stream):
 
 @simulated_only
 def test_nothing_beyond_what_was_asked_for_is_in_use(cache, stream):
-    """Though the memory is larger, new or given out again. Sabotage: the simulated driver is not told how large."""
+    """Though the memory is larger, new or given out again. Mutant: the simulated driver is not told how large."""
     for _ in range(2):
         with cache.allocate(100, stream=stream) as buffer:
             beyond = ftcuda.Buffer.from_handle(buffer.handle, 101)
@@ -389,7 +389,7 @@ def test_what_it_cannot_be_in_front_of(device):
 
 
 def test_threads_share_a_cache(cache, device):
-    """Each finds what it wrote: no piece is given out twice. Sabotage: without the lock of a shard some are."""
+    """Each finds what it wrote: no piece is given out twice. Mutant: without the lock of a shard some are."""
     shared = device.create_stream()
 
     def work(index):

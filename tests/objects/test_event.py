@@ -59,7 +59,7 @@ def test_not_reached(stream):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="counts the driver calls of the whole process")
 def test_an_event_that_is_done_is_not_asked_about(stream):
-    """Until it is recorded again, or somebody else has its handle. Sabotage: what is known must go with the next record."""
+    """Until it is recorded again, or somebody else has its handle. Mutant: what is known must go with the next record."""
     from ftcuda.testing import simulation
 
     def asked(event, done):

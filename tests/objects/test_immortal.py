@@ -29,7 +29,7 @@ def test_nobody_counts_references(code):
 
 @counted
 def test_only_the_maker_may():
-    """Another thread would write the count that the maker writes without a lock. Sabotage: without the check it does."""
+    """Another thread would write the count that the maker writes without a lock. Mutant: without the check it does."""
     config = LaunchConfig(grid=1, block=1)
 
     def elsewhere(index):

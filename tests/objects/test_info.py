@@ -38,7 +38,7 @@ def test_it_says_what_is_missing():
 
 
 def test_brackets_and_colons_are_no_markup():
-    """Sabotage: a console that reads markup drops ``[cu12]`` and ``[/]``, and prints a picture for ``:warning:``."""
+    """Mutant: a console that reads markup drops ``[cu12]`` and ``[/]``, and prints a picture for ``:warning:``."""
     pytest.importorskip("rich", reason="prints lines without it")
     said = info(FTCUDA_DRIVER="/nowhere/[cu12]/[red]/:warning:/libcuda.so.1")
     assert said.returncode == 1, said.stderr

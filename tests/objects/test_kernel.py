@@ -56,7 +56,7 @@ tells_parameters = pytest.mark.skipif(
 @simulated_only
 @tells_parameters
 def test_an_error_is_not_the_end_of_the_parameters(code, saxpy):
-    """Sabotage: a kernel that takes any error for the end has two parameters and launches with two arguments, of four."""
+    """Mutant: a kernel that takes any error for the end has two parameters and launches with two arguments, of four."""
     from ftcuda.testing import faults, simulation
 
     fault = faults.failing("cuFuncGetParamInfo", 2, nth=3, thread=simulation.this_thread())
@@ -67,7 +67,7 @@ def test_an_error_is_not_the_end_of_the_parameters(code, saxpy):
 
 @tells_parameters
 def test_kernels_of_one_function_share_its_allowance(stream, code, saxpy):
-    """Sabotage: a kernel that tells the driver its own, smaller number takes the larger one from the other."""
+    """Mutant: a kernel that tells the driver its own, smaller number takes the larger one from the other."""
     one, other = (Kernel.from_handle(saxpy.handle, code) for _ in range(2))
     kibi = 1024
     for kernel, size in ((one, 90), (other, 60), (one, 90)):
@@ -78,7 +78,7 @@ def test_kernels_of_one_function_share_its_allowance(stream, code, saxpy):
 
 
 def test_kernels_of_one_function_are_equal(code, saxpy):
-    """Sabotage: kernels that compare by identity make two entries of one function in a cache of their user's."""
+    """Mutant: kernels that compare by identity make two entries of one function in a cache of their user's."""
     again, wrapped, other = code.get_kernel("saxpy"), Kernel.from_handle(saxpy.handle, code), code.get_kernel("empty")
     assert saxpy == again == wrapped == saxpy and saxpy is not again
     assert len({saxpy, again, wrapped}) == 1 and hash(saxpy) == hash(again) == hash(wrapped)
@@ -91,7 +91,7 @@ def test_kernels_of_two_modules_are_not_equal(code):
 
 
 def test_one_byte_more_than_48_kib_must_be_asked_for(stream, code):
-    """Sabotage: allowances-are-asked-for-one-byte-late."""
+    """Mutant: allowances-are-asked-for-one-byte-late."""
     kernel = compile_code(SAXPY).get_kernel("empty")  # whose allowance nobody has raised yet
     for size in (48 * 1024, 48 * 1024 + 1):
         launch(stream, LaunchConfig(grid=1, block=1, shmem_size=size), kernel)

@@ -172,7 +172,7 @@ def test_launch_describes_itself():
 
 
 def test_no_call_counts_references_to_launch():
-    """Sabotage: without its immortality all threads write one count."""
+    """Mutant: without its immortality all threads write one count."""
     if sys._is_gil_enabled():
         pytest.skip("with the GIL counting is cheap")
     before = sys.getrefcount(launch)
@@ -325,7 +325,7 @@ def test_shared_weights_from_many_streams(device, saxpy, pinned):
 
 
 def test_a_cooperative_grid_that_does_not_fit(device, stream, code):
-    """A ValueError, as in cuda.core. Sabotage: with the driver's error alone `except ValueError` misses it."""
+    """A ValueError, as in cuda.core. Mutant: with the driver's error alone `except ValueError` misses it."""
     kernel = code.get_kernel("empty")
     most = kernel.occupancy.max_active_blocks_per_multiprocessor(1024, 0) * device.properties.multiprocessor_count
     launch(stream, LaunchConfig(grid=most, block=1024, is_cooperative=True), kernel)

@@ -85,7 +85,7 @@ def test_memory_that_nobody_reaches(pinned_bytes, stream):
 
 
 def test_managed_memory_behind_a_resource_in_python(stream):
-    """The driver knows that it migrates. Sabotage: DLPack says (3, 0), which is pinned memory."""
+    """The driver knows that it migrates. Mutant: DLPack says (3, 0), which is pinned memory."""
     memory = ManagedMemoryResource().allocate(64, stream=stream)
     stream.sync()
     with Borrowed(memory, True, True).allocate(64) as buffer:

@@ -106,7 +106,7 @@ def travellers(device, code):
 
 
 def test_every_public_class_is_one_or_the_other(bound, device, code):
-    """Sabotage: a class left out of process_bound.pyx says that its C field cannot be converted to a Python object."""
+    """Mutant: a class left out of process_bound.pyx says that its C field cannot be converted to a Python object."""
     stay = {kind for each in bound for kind in type(each).__mro__}
     go = {kind for each in travellers(device, code) for kind in type(each).__mro__}
     features = {ftcuda.DeviceMemoryResource: "memory_pools", ftcuda.TensorMapDescriptor: "tensor_maps"}

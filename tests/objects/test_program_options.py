@@ -223,7 +223,7 @@ def test_a_program_does_not_change_with_its_options():
 
 
 def test_headers_are_found_through_tuples_and_paths(tmp_path):
-    """Sabotage: a tuple as one value is a folder that does not exist."""
+    """Mutant: a tuple as one value is a folder that does not exist."""
     (tmp_path / "one.h").write_text("#define ONE 1\n")
     (tmp_path / "two.h").write_text("#define TWO 2\n")
     source = '#include "one.h"\nextern "C" __global__ void k(int* p) { *p = ONE + TWO; }'
@@ -299,7 +299,7 @@ for restrict in (False, True):
 
 @pytest.mark.parametrize("target", ["ptx", "cubin"])
 def test_no_image_is_an_error(target):
-    """Sabotage: NVRTC says success and gives no PTX at all where the options make LTO IR."""
+    """Mutant: NVRTC says success and gives no PTX at all where the options make LTO IR."""
     with pytest.raises(NVRTCError, match="nothing was made"):
         compiled(link_time_optimization=True, target=target)
     if NVRTC >= (12, 0):
@@ -346,7 +346,7 @@ def test_precompiled_headers(tmp_path):
 
 @pytest.mark.skipif(NVRTC < (12, 8), reason="precompiled headers came with CUDA 12.8")
 def test_the_heap_for_headers_grows(run_python, tmp_path):
-    """Sabotage: without a second try the status is "failed". In a process of its own, whose heap is made small."""
+    """Mutant: without a second try the status is "failed". In a process of its own, whose heap is made small."""
     said = run_python(f"""
 import ctypes
 import pathlib
@@ -392,7 +392,7 @@ def test_what_the_driver_takes(ptx_fits, stream, pinned, device):
 
 @simulated_only
 def test_the_question_for_cubins_may_fail(run_python):
-    """Sabotage: memory that was short is no answer. In a process of its own, which has not asked yet."""
+    """Mutant: memory that was short is no answer. In a process of its own, which has not asked yet."""
     said = run_python("""
 import ftcuda
 from ftcuda.testing import faults, simulation

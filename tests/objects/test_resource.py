@@ -140,7 +140,7 @@ def test_out_of_memory_collects_and_tries_again(device, stream):
 def test_an_allocation_is_tried_again_while_there_is_room(device, refusals):
     """As when other threads get the memory first and free it again; but not for ever.
 
-    Sabotage: an allocation that is tried again once.
+    Mutant: an allocation that is tried again once.
     """
     from ftcuda.testing import faults, simulation
 
@@ -159,7 +159,7 @@ def test_an_allocation_is_tried_again_while_there_is_room(device, refusals):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="limits the memory of the whole device")
 def test_out_of_memory_stays_what_it_is(device, stream):
-    """Sabotage: the error of a wait that another thread's capture refuses takes the place of the allocation's."""
+    """Mutant: the error of a wait that another thread's capture refuses takes the place of the allocation's."""
     from ftcuda.testing import faults, simulation
 
     simulation.limit_memory(1 << 20)

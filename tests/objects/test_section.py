@@ -53,7 +53,7 @@ def test_reentrant(stream):
 
 
 def test_a_thread_that_ends_inside_gives_the_section_up(stream, append):
-    """Sabotage: without the list of a thread's sections this waits for ever."""
+    """Mutant: without the list of a thread's sections this waits for ever."""
     sections = []
 
     def die(index):
@@ -75,7 +75,7 @@ def test_a_thread_that_ends_inside_gives_the_section_up(stream, append):
 
 
 def test_threads_that_wait_for_a_dead_one_are_woken(stream):
-    """One of them is told, the others go on. Sabotage: abandon_exclusive() wakes nobody."""
+    """One of them is told, the others go on. Mutant: abandon_exclusive() wakes nobody."""
     sections, inside = [], threading.Event()
 
     def act(index):
@@ -123,7 +123,7 @@ def test_a_section_of_a_dead_thread_may_still_be_ended(stream):
 
 
 def test_a_section_that_is_lost_is_given_up(stream):
-    """Sabotage: with a destructor that does nothing the other thread waits for ever."""
+    """Mutant: with a destructor that does nothing the other thread waits for ever."""
     stream.exclusive().__enter__()
     gc.collect()
 
@@ -137,7 +137,7 @@ def test_a_section_that_is_lost_is_given_up(stream):
 
 
 def test_a_lost_level_leaves_the_others(stream, append):
-    """Sabotage: with drop_exclusive() giving all levels up the other thread gets in between."""
+    """Mutant: with drop_exclusive() giving all levels up the other thread gets in between."""
     lost, waiting = threading.Event(), threading.Event()
 
     def act(index):
@@ -165,7 +165,7 @@ def sectioned(stream):
 
 
 def test_a_generator_that_another_thread_finishes(stream):
-    """Sabotage: an end that compares threads leaves the section held."""
+    """Mutant: an end that compares threads leaves the section held."""
 
     def numbers():
         with stream.exclusive():
@@ -190,7 +190,7 @@ def test_an_exit_stack_that_is_handed_over(stream):
 
 
 def test_the_thread_whose_section_was_ended_waits_as_others_do(stream, append):
-    """Sabotage: a thread that trusts its own token submits into the next section."""
+    """Mutant: a thread that trusts its own token submits into the next section."""
     section, ended, begun, waiting = stream.exclusive(), threading.Event(), threading.Event(), threading.Event()
 
     def act(index):
@@ -236,7 +236,7 @@ def test_a_thread_that_closes_and_dies_inside(device):
 
 
 def test_tasks_of_one_thread(stream, append):
-    """A task that submits into the section of another is told, and waits for nothing. Sabotage: sections that know no tasks."""
+    """A task that submits into the section of another is told, and waits for nothing. Mutant: sections that know no tasks."""
 
     async def owner(inside, done):
         with stream.exclusive():
@@ -334,7 +334,7 @@ def test_a_cancelled_task_ends_its_section(stream):
 @pytest.mark.parametrize("kept", [False, True])
 def test_a_task_that_ends_inside_its_section_gives_it_up(stream, ends_by, kept):
     """Whoever waits is told, once, also while somebody keeps the task and its exception, whose traceback has the section.
-    Sabotage: the core keeps the task, which keeps the section; or the section only goes with the traceback."""
+    Mutant: the core keeps the task, which keeps the section; or the section only goes with the traceback."""
     kept_by_somebody = []
 
     async def owner():
@@ -367,7 +367,7 @@ def test_a_task_that_ends_inside_its_section_gives_it_up(stream, ends_by, kept):
 
 
 def test_tasks_that_wait_are_told_by_the_end_of_a_task(stream):
-    """In a thread of their own each. Sabotage: a task's end wakes nobody."""
+    """In a thread of their own each. Mutant: a task's end wakes nobody."""
     waiting = threading.Event()
 
     def record():
@@ -389,7 +389,7 @@ def test_tasks_that_wait_are_told_by_the_end_of_a_task(stream):
 
 
 def test_a_task_gives_up_all_its_sections(stream, device):
-    """Sabotage: only the first one, or those of the last stream."""
+    """Mutant: only the first one, or those of the last stream."""
     other = device.create_stream()
     sections = [each.exclusive() for each in (stream, other, stream)]
 
@@ -407,7 +407,7 @@ def test_a_task_gives_up_all_its_sections(stream, device):
 
 @pytest.mark.parametrize("waits", ["here", "in another thread", "in one that waits already"])
 def test_who_awaited_the_task_is_told_at_once(stream, waits, when_waiting):
-    """It runs before those whom asyncio calls when the task is done, and does not let the loop turn. Sabotage: only those are
+    """It runs before those whom asyncio calls when the task is done, and does not let the loop turn. Mutant: only those are
     asked whether a task has ended."""
     answers, sections = [], []
 
@@ -442,7 +442,7 @@ def test_who_awaited_the_task_is_told_at_once(stream, waits, when_waiting):
 
 @pytest.mark.parametrize("keeps", [False, True])
 def test_a_level_of_a_task_in_a_section_of_its_thread(stream, append, keeps):
-    """The task ends without ending it: the thread's section goes on, and ends as ever. Sabotage: only a section's first level
+    """The task ends without ending it: the thread's section goes on, and ends as ever. Mutant: only a section's first level
     is its task's, and the others are never ended."""
     sections = []
 
@@ -467,7 +467,7 @@ def test_a_level_of_a_task_in_a_section_of_its_thread(stream, append, keeps):
 
 
 def test_a_task_s_level_keeps_others_out_when_its_thread_has_ended_the_section(stream, append):
-    """The section was all the thread's, and is the task's then. Sabotage: what its first level was begun by decides for ever."""
+    """The section was all the thread's, and is the task's then. Mutant: what its first level was begun by decides for ever."""
     outer = stream.exclusive()
 
     async def inner(inside, done):
@@ -517,7 +517,7 @@ def test_a_level_that_a_task_leaves_when_its_thread_has_ended_the_section(stream
 
 
 def test_a_task_whose_loop_never_turns_again(stream):
-    """Sabotage: who waits hears of a task's end by its event loop alone."""
+    """Mutant: who waits hears of a task's end by its event loop alone."""
     sections = [stream.exclusive()]
 
     async def owner():
@@ -536,7 +536,7 @@ def test_a_task_whose_loop_never_turns_again(stream):
 
 
 def test_the_end_of_a_task_leaves_the_sections_of_others(stream, device):
-    """Sabotage: a task that ends gives up all that its thread is in."""
+    """Mutant: a task that ends gives up all that its thread is in."""
     other, sections = device.create_stream(), []
 
     async def stays(inside, done):
@@ -565,7 +565,7 @@ def test_the_end_of_a_task_leaves_the_sections_of_others(stream, device):
 
 
 def test_nothing_of_a_task_is_kept(stream):
-    """A task that entered sections is collected as any other. Sabotage: the core keeps it, or a table does."""
+    """A task that entered sections is collected as any other. Mutant: the core keeps it, or a table does."""
     async def owner():
         for _ in range(3):
             with stream.exclusive():

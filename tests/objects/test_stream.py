@@ -160,7 +160,7 @@ def test_default_streams(device, default, code, pinned):
 
 
 def test_a_section_holds_other_threads_back(stream):
-    """Sabotage: with begin_exclusive() not setting its bit, the other thread's record is submitted at once."""
+    """Mutant: with begin_exclusive() not setting its bit, the other thread's record is submitted at once."""
     submitted = threading.Event()
 
     def intrude():

@@ -31,7 +31,7 @@ def waiter(request, device, stream):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_timeout(waiter, device, stream, code, pinned, held_clock):
-    """Sabotage: a wait that has no limit never comes back here; one that is too short has gone when its time is not over."""
+    """Mutant: a wait that has no limit never comes back here; one that is too short has gone when its time is not over."""
     buffer, places = pinned(np.zeros(1, np.int32))
     with held_clock():
         launch(stream, ONE, code.get_kernel("store"), buffer, 7)
@@ -77,7 +77,7 @@ def test_timeouts_in_many_threads(device, stream, held_clock):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_a_device_wait_covers_what_came_before_it(device, stream, code, pinned, held_clock):
-    """Also after a wait that gave up, whose answer is for less. Sabotage: the first answer is everybody's."""
+    """Also after a wait that gave up, whose answer is for less. Mutant: the first answer is everybody's."""
     store = code.get_kernel("store")
     buffer, places = pinned(np.zeros(1, np.int32))
     for turn in range(1, 20):
@@ -92,7 +92,7 @@ def test_a_device_wait_covers_what_came_before_it(device, stream, code, pinned, 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_a_device_wait_does_not_cover_what_came_after_it_began(device, stream, code, pinned, held_clock):
-    """Sabotage: whoever asks while it is on is told by it that work is done which it did not wait for."""
+    """Mutant: whoever asks while it is on is told by it that work is done which it did not wait for."""
     from ftcuda.testing import faults
 
     store = code.get_kernel("store")
@@ -115,7 +115,7 @@ def test_a_device_wait_does_not_cover_what_came_after_it_began(device, stream, c
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_work_that_was_given_up_on_keeps_its_memory(device, stream, code, held_clock):
-    """What is freed at a synchronisation of the device is not freed by one that was given up. Sabotage: it is forgotten."""
+    """What is freed at a synchronisation of the device is not freed by one that was given up. Mutant: it is forgotten."""
     from ftcuda.testing import simulation
 
     before = simulation.live()
@@ -213,7 +213,7 @@ def calls():  # of the driver, where it tells
 @pytest.mark.parametrize("waited", ["stream", "event", "device"])
 @pytest.mark.parametrize("timeout", ["", "60"])
 def test_an_interrupt_ends_a_wait_and_not_the_work(ptx_fits, run_python, waited, timeout):
-    """Ctrl-C while a kernel runs that waits for the host. Sabotage: a wait in the main thread that asks for no signals."""
+    """Ctrl-C while a kernel runs that waits for the host. Mutant: a wait in the main thread that asks for no signals."""
     program = SETUP + f"""
 done = []
 def worker():  # other threads wait on

@@ -104,7 +104,7 @@ def test_it_says_what_was_forgotten():
 
 
 def test_a_view_that_was_not_made_is_no_argument(stream, code, device):
-    """Sabotage: the kernel gets a null pointer."""
+    """Mutant: the kernel gets a null pointer."""
     kernel, config = code.get_kernel("increment"), LaunchConfig(grid=1, block=1)
     unmade, buffer = StridedMemoryView.__new__(StridedMemoryView), device.allocate(4, stream=stream)
     calls = (

@@ -94,7 +94,7 @@ def test_memory_is_given_back_after_the_work(device, stream, held_clock):
 
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_memory_counts_until_it_is_given_back(device, stream, held_clock):
-    """Sabotage: a buffer that counts until it is closed. The limit then admits more than there is."""
+    """Mutant: a buffer that counts until it is closed. The limit then admits more than there is."""
     resource = PinnedAllocator()
     limited = LimitingMemoryResource(StatisticsMemoryResource(resource), allocation_limit=64)
     target = limited.allocate(64)
@@ -121,7 +121,7 @@ def test_exceptions_of_an_allocator_are_contained(device, stream, unraisable):
 
 @pytest.mark.thread_unsafe(reason="replaces sys.unraisablehook")
 def test_a_resource_that_cannot_say_how_it_frees(device, stream, held_clock, unraisable):
-    """Sabotage: its exception comes out of close(), and the memory is never given back."""
+    """Mutant: its exception comes out of close(), and the memory is never given back."""
 
     class Unwell(PinnedAllocator):
         @property
@@ -338,7 +338,7 @@ def test_hooks(device, stream, unraisable):
 @pytest.mark.thread_unsafe(reason="hooks see what other threads allocate")
 @pytest.mark.parametrize("wrap", [None, StatisticsMemoryResource, TrackingMemoryResource])
 def test_hooks_of_resources_written_in_python(device, stream, wrap):
-    """Sabotage: with hooks that are told of all frees and only of our own allocations, they do not balance."""
+    """Mutant: with hooks that are told of all frees and only of our own allocations, they do not balance."""
     mine = PinnedAllocator()
     resource = mine if wrap is None else wrap(mine)
     seen = []
@@ -401,7 +401,7 @@ def test_pairs_are_freed_after_the_work(device, stream):
 
 @pytest.mark.thread_unsafe(reason="another thread may be the one that gives the memory back")
 def test_what_cannot_be_wrapped_is_given_back_once(device):
-    """Sabotage: what was allocated for a buffer that could not be made stays, or is given back by a later buffer again."""
+    """Mutant: what was allocated for a buffer that could not be made stays, or is given back by a later buffer again."""
     given, blocks = [], [LegacyPinnedMemoryResource().allocate(64) for _ in range(2)]
     absent = len(Device.get_all_devices())  # the ordinal of no device
     for deallocate in (lambda block, size, stream: given.append(block), None):
@@ -465,5 +465,5 @@ print(f"{interrupts > 100} {len(wrong)} {len(live)}")
 @pytest.mark.thread_unsafe(reason="starts a process")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
 def test_interrupts_lose_no_memory_of_others(run_python):
-    """Sabotage: memory that is given back twice, or never, because a signal came between two steps."""
+    """Mutant: memory that is given back twice, or never, because a signal came between two steps."""
     assert run_python(INTERRUPTED).split() == ["True", "0", "0"]

@@ -50,7 +50,7 @@ class Locked(MemoryResource):
 
 @pytest.mark.parametrize("way", ["cycle", "reference", "elsewhere"])
 def test_deallocate_takes_a_lock_that_its_finder_holds(way):
-    """Sabotage: the collector, or whoever has the last reference, calls it right there, and waits for itself."""
+    """Mutant: the collector, or whoever has the last reference, calls it right there, and waits for itself."""
     resource = Locked()
     buffers = [resource.allocate(64) for _ in range(4)]
     with resource.lock:
@@ -70,7 +70,7 @@ def test_deallocate_takes_a_lock_that_its_finder_holds(way):
 
 
 def test_close_calls_deallocate_before_it_returns():
-    """In the thread that closes. Sabotage: all calls are left to the thread."""
+    """In the thread that closes. Mutant: all calls are left to the thread."""
     resource = Locked()
     with resource.allocate(64):
         pass
@@ -79,7 +79,7 @@ def test_close_calls_deallocate_before_it_returns():
 
 
 def test_close_in_a_collection_calls_nothing():
-    """A finalizer that closes does so amid other code. Sabotage: a collection in the locked region waits for itself."""
+    """A finalizer that closes does so amid other code. Mutant: a collection in the locked region waits for itself."""
     resource = Locked()
 
     class Closer:
@@ -97,7 +97,7 @@ def test_close_in_a_collection_calls_nothing():
 
 
 def test_deallocate_that_closes_another_buffer_comes_first():
-    """Each is over before the next one begins, all before `close()` returns. Sabotage: one inside the other."""
+    """Each is over before the next one begins, all before `close()` returns. Mutant: one inside the other."""
     seen = []
 
     class Chained(Locked):
@@ -135,7 +135,7 @@ def test_hooks_on_frees_take_a_lock_that_their_finder_holds():
 
 @pytest.mark.parametrize("threads", [1, 4])
 def test_hooks_hear_of_a_free_before_the_address_is_given_out_again(device, threads):
-    """Sabotage: memory that is freed while the hooks have still to be told; who keeps a table by address loses an entry."""
+    """Mutant: memory that is freed while the hooks have still to be told; who keeps a table by address loses an entry."""
     allocated, faults = {}, []
 
     def begin(allocation):
@@ -165,7 +165,7 @@ def test_hooks_hear_of_a_free_before_the_address_is_given_out_again(device, thre
 
 @pytest.mark.skipif(not sys._is_gil_enabled(), reason="without the GIL, CPython ends an object of this thread amid its code")
 def test_finalizers_of_owners_are_not_called_amid_deallocate(pinned):
-    """Sabotage: a buffer that `deallocate` closes lets its owner go there, whose finalizer takes the same lock."""
+    """Mutant: a buffer that `deallocate` closes lets its owner go there, whose finalizer takes the same lock."""
     memory, _ = pinned([0] * 16)
     lock, gone = threading.Lock(), []
 
@@ -188,7 +188,7 @@ def test_finalizers_of_owners_are_not_called_amid_deallocate(pinned):
 
 
 def test_what_deallocate_makes_and_drops_is_given_back(device, stream, code):
-    """Memory of the thread that calls, which work keeps until a later call of another thread. Sabotage: without the GIL it
+    """Memory of the thread that calls, which work keeps until a later call of another thread. Mutant: without the GIL it
     waits for that thread, which waits for its next call."""
 
     class Launching(Locked):  # of attributes: CPython 3.13t never ends a function, nor what it refers to
@@ -230,7 +230,7 @@ def test_nobody_waits_for_the_call_that_it_is_in():
 @pytest.mark.parametrize("way", ["dropped", "closed"])
 def test_the_call_that_finds_work_done_calls_nothing(device, stream, code, held_clock, way):
     """Memory ends under its work, and a later call of ftcuda finds that the work is done, amid code that holds the lock.
-    Sabotage: that call gives the memory back itself."""
+    Mutant: that call gives the memory back itself."""
     resource = Locked()
     buffer = resource.allocate(64)
     with held_clock():
@@ -246,7 +246,7 @@ def test_the_call_that_finds_work_done_calls_nothing(device, stream, code, held_
 
 
 def test_one_wait_is_enough_for_nested_memory(device, stream, code):
-    """Each block holds the next one's memory, and work was submitted with all. Sabotage: one wait for each of them."""
+    """Each block holds the next one's memory, and work was submitted with all. Mutant: one wait for each of them."""
 
     class Inside(Locked):
         def allocate(self, size, *, stream=None):
@@ -270,7 +270,7 @@ def test_one_wait_is_enough_for_nested_memory(device, stream, code):
 
 
 def test_waiting_for_deallocations_has_a_limit():
-    """Sabotage: it does not count the call that is being made."""
+    """Mutant: it does not count the call that is being made."""
     resource = Locked()
     buffer = resource.allocate(8)
     with resource.lock:
@@ -284,7 +284,7 @@ def test_waiting_for_deallocations_has_a_limit():
 
 @pytest.mark.parametrize("kind", [LimitingMemoryResource, StatisticsMemoryResource])
 def test_what_was_dropped_makes_room_under_a_limit(kind):
-    """Sabotage: an allocation is refused although the memory is on its way back."""
+    """Mutant: an allocation is refused although the memory is on its way back."""
     resource = Locked()
     around = kind(resource, 64) if kind is LimitingMemoryResource else kind(resource)
     for _ in range(50):
@@ -295,7 +295,7 @@ def test_what_was_dropped_makes_room_under_a_limit(kind):
 
 @pytest.mark.parametrize("drop", [lambda buffer: None, Cycle], ids=["reference", "cycle"])
 def test_a_limit_waits_for_a_slow_deallocate(drop, when_waiting):
-    """Sabotage: an allocation is refused while another thread still gives memory back."""
+    """Mutant: an allocation is refused while another thread still gives memory back."""
 
     class Slow(Locked):
         def deallocate(self, ptr, size, *, stream):
@@ -312,7 +312,7 @@ def test_a_limit_waits_for_a_slow_deallocate(drop, when_waiting):
 
 @simulated_only
 def test_a_pool_with_a_lock_and_many_threads():
-    """Threads allocate, hand on, drop and collect, all amid regions that hold the lock. Sabotage: as above; or the thread
+    """Threads allocate, hand on, drop and collect, all amid regions that hold the lock. Mutant: as above; or the thread
     cannot keep up, and nobody waits for it."""
     resource = Locked()
     most = []
@@ -335,7 +335,7 @@ def test_a_pool_with_a_lock_and_many_threads():
 
 
 def test_who_drops_faster_than_the_thread_gives_back_waits():
-    """Sabotage: memory that waits for the thread without a bound."""
+    """Mutant: memory that waits for the thread without a bound."""
     resource, until = Locked(), time.monotonic() + min(SECONDS, 5)
     most = [0] * 4
 
@@ -351,7 +351,7 @@ def test_who_drops_faster_than_the_thread_gives_back_waits():
 
 
 def test_a_thread_that_could_not_start_is_started_later(run_python):
-    """Sabotage: who could not start it is taken for who did, and nothing is given back any more."""
+    """Mutant: who could not start it is taken for who did, and nothing is given back any more."""
     said = run_python(
         """
 import _thread
@@ -384,7 +384,7 @@ print(given_back)
 
 
 def test_an_owner_of_nothing_else_goes_at_once(pinned):
-    """As any object does whose last reference goes. Sabotage: all that finalizers let go of is left to the thread."""
+    """As any object does whose last reference goes. Mutant: all that finalizers let go of is left to the thread."""
     memory, _ = pinned([0] * 16)
     gone = []
 

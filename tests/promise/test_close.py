@@ -22,7 +22,7 @@ def closed_or_done(call):
 
 @pytest.mark.parametrize("use", ["sync", "record", "is_done", "launch", "wait", "fill", "exclusive"])
 def test_closing_a_stream_against(use, device, code):
-    """Sabotage: without the lease in Submission or synchronize() the driver is called with a destroyed handle."""
+    """Mutant: without the lease in Submission or synchronize() the driver is called with a destroyed handle."""
     increment = code.get_kernel("increment")
 
     def run(stream, other, counter):
@@ -48,7 +48,7 @@ def test_closing_a_stream_against(use, device, code):
 
 @pytest.mark.parametrize("use", ["fill", "copy", "launch", "close", "view"])
 def test_closing_a_buffer_against(use, device, stream, code):
-    """Sabotage: without the lease in begin_use() work is submitted with freed memory."""
+    """Mutant: without the lease in begin_use() work is submitted with freed memory."""
     increment = code.get_kernel("increment")
     target = device.allocate(4, stream=stream)
     for _ in range(ROUNDS):
@@ -86,7 +86,7 @@ def test_closing_an_event_against_everything(device, stream):
     ("make", "entry"), [("create_stream", "cuStreamDestroy_v2"), ("create_event", "cuEventDestroy_v2")]
 )
 def test_many_closers_destroy_once(device, make, entry):
-    """Sabotage: with enter() as a plain fetch_add, handles are destroyed twice."""
+    """Mutant: with enter() as a plain fetch_add, handles are destroyed twice."""
     objects = [getattr(device, make)() for _ in range(ROUNDS)]
     before = simulation.calls(entry)
     together(8, lambda index: [thing.close() for thing in objects])
@@ -97,7 +97,7 @@ def test_many_closers_destroy_once(device, make, entry):
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 @pytest.mark.parametrize("plain", [False, True])
 def test_a_buffer_outlives_work_on_other_streams(device, code, plain):
-    """Sabotage: without the use in begin_use() the free comes first, and the simulated driver sees it."""
+    """Mutant: without the use in begin_use() the free comes first, and the simulated driver sees it."""
     from ftcuda import SynchronousMemoryResource
 
     home, other = device.create_stream(), device.create_stream()
@@ -137,7 +137,7 @@ def test_threads_that_exit_first(device, code):
 
 
 def test_a_view_beside_a_close_is_whole(pinned):
-    """Sabotage: views without a lease, whose memory goes with close()."""
+    """Mutant: views without a lease, whose memory goes with close()."""
     for _ in range(ROUNDS):
         buffer, view = pinned(np.zeros(4, np.uint8))
         del view
@@ -157,7 +157,7 @@ def test_a_view_beside_a_close_is_whole(pinned):
 @simulated_only
 @pytest.mark.thread_unsafe(reason="counts the live handles of the whole process")
 def test_a_long_lived_buffer_lets_finished_streams_go(device, stream):
-    """Sabotage: without forget_if_finished() each of these streams lives as long as the buffer."""
+    """Mutant: without forget_if_finished() each of these streams lives as long as the buffer."""
     weights = device.allocate(64, stream=stream)
     weights.fill(0, stream=stream)
     stream.sync()

@@ -41,7 +41,7 @@ class Cycle:
 
 
 def test_an_export_in_a_cycle():
-    """Sabotage: an export that finds its buffer through the view, which the collector has cleared."""
+    """Mutant: an export that finds its buffer through the view, which the collector has cleared."""
     for _ in range(20):
         pinned = LegacyPinnedMemoryResource().allocate(64)
         np.frombuffer(pinned, np.uint8)[:] = 7
@@ -71,7 +71,7 @@ def test_what_finalizers_read_is_still_there(pinned):
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 @pytest.mark.parametrize("knows_the_buffer", [False, True])
 def test_an_owner_in_a_cycle_outlives_the_last_use(device, stream, code, held_clock, pinned, knows_the_buffer):
-    """Sabotage: an owner that the collector clears, or that is let go of when the buffer is, whatever still runs."""
+    """Mutant: an owner that the collector clears, or that is let go of when the buffer is, whatever still runs."""
 
     class Owner:
         def __init__(self):
@@ -192,7 +192,7 @@ class Recorder(MemoryResource):
 
 
 def test_a_resource_in_python_gets_its_memory_when_the_buffer_goes(device, stream):
-    """By a call of `deallocate` with a stream that is open, soon. Sabotage: it waits for somebody's next call."""
+    """By a call of `deallocate` with a stream that is open, soon. Mutant: it waits for somebody's next call."""
     other, third = device.create_stream(), device.create_stream()
     resource = Recorder()
     resource.allocate(8, stream=stream).close()
@@ -236,7 +236,7 @@ class Blocks(MemoryResource):
 
 
 def test_deallocate_finds_its_blocks_open():
-    """A resource, its blocks and its buffers end in one collection. Sabotage: blocks that their own finalizers close."""
+    """A resource, its blocks and its buffers end in one collection. Mutant: blocks that their own finalizers close."""
     seen = []
     for _ in range(10):
         resource = Blocks(seen)
@@ -271,7 +271,7 @@ def borrow(kind, seen):
 @pytest.mark.parametrize("kind", ["owner", "resource", "statistics", "interface", "external"])
 @pytest.mark.parametrize("order", list(permutations(range(3))))
 def test_a_finalizer_may_use_what_ends_with_it(device, stream, code, held_clock, kind, order):
-    """The collector calls the finalizers of all that it found, in its own order. Sabotage: memory that goes in a finalizer, under
+    """The collector calls the finalizers of all that it found, in its own order. Mutant: memory that goes in a finalizer, under
     a kernel that another finalizer has just launched."""
     store, seen, launched = code.get_kernel("store"), [], []
 
@@ -299,7 +299,7 @@ def test_a_finalizer_may_use_what_ends_with_it(device, stream, code, held_clock,
 @simulated_only
 @pytest.mark.thread_unsafe(reason="stops the simulated device's clock")
 def test_what_is_collected_is_given_back_though_its_stream_is_busy(device, stream, held_clock):
-    """Its own work is done. Sabotage: the memory waits for work that has nothing to do with it."""
+    """Its own work is done. Mutant: the memory waits for work that has nothing to do with it."""
     resource = Recorder()
     buffer, other = resource.allocate(8, stream=stream), device.allocate(8, stream=stream)
     buffer.fill(1, stream=stream)
@@ -313,7 +313,7 @@ def test_what_is_collected_is_given_back_though_its_stream_is_busy(device, strea
 
 
 def test_the_collector_sees_an_owner_until_the_buffer_is_closed(pinned):
-    """Sabotage: it still counts a reference to the owner, or to what is in its place by now, when the buffer has none."""
+    """Mutant: it still counts a reference to the owner, or to what is in its place by now, when the buffer has none."""
     memory, _ = pinned(np.zeros(64, np.uint8))
     owner = SimpleNamespace()
     buffer = Buffer.from_handle(memory.handle, 64, owner=owner)
@@ -358,7 +358,7 @@ def test_a_stream_ordered_resource_is_asked_at_once(device, stream, held_clock):
 
 
 def test_exceptions_of_deallocate_reach_nobody(stream, monkeypatch):
-    """Not even a KeyboardInterrupt. Sabotage: it ends a call that has nothing to do with it."""
+    """Not even a KeyboardInterrupt. Mutant: it ends a call that has nothing to do with it."""
     caught = []
     monkeypatch.setattr("sys.unraisablehook", lambda report: caught.append(type(report.exc_value)))
 
@@ -412,7 +412,7 @@ def elsewhere(make, check, seconds=SECONDS):
 
 @pytest.mark.thread_unsafe(reason="collects all the time")
 def test_exports_made_here_and_dropped_there():
-    """The exports of one thread, dropped by another, collected by a third. Sabotage: as in a cycle."""
+    """The exports of one thread, dropped by another, collected by a third. Mutant: as in a cycle."""
     resource = LegacyPinnedMemoryResource()
 
     def make(number):
@@ -461,7 +461,7 @@ def test_owners_made_here_and_dropped_there(device, code, stream):
 
 @pytest.mark.thread_unsafe(reason="its hook hears of the frees of all threads")
 def test_hooks_know_the_resource_of_what_was_dropped_there():
-    """Sabotage: hooks that run when the collector has cleared the buffer, and so know of no resource."""
+    """Mutant: hooks that run when the collector has cleared the buffer, and so know of no resource."""
     resource = LegacyPinnedMemoryResource()
     freed, strangers = [], []
     with hooks.on_free(freed.append, memory_resource=resource), hooks.on_free(
@@ -476,7 +476,7 @@ def test_hooks_know_the_resource_of_what_was_dropped_there():
 
 @simulated_only
 def test_a_foreign_stream_outlives_its_last_use(device, stream):
-    """Sabotage: the owner destroys the stream while a buffer still has to be freed after its work."""
+    """Mutant: the owner destroys the stream while a buffer still has to be freed after its work."""
 
     class Owner:
         def __init__(self):

@@ -29,7 +29,7 @@ class Foreign:
     def __init__(self, buffer):
         self.__cuda_array_interface__ = dict(shape=(1,), typestr="<i4", data=(buffer.handle, False), version=3, stream=None)
 
-# Sabotage: bound-arguments-are-of-the-last-device.
+# Mutant: bound-arguments-are-of-the-last-device.
 for arguments in ((near, far), (far, near)):
     bound = code.get_kernel("copy").bind(ONE, *(StridedMemoryView(Foreign(each), -1) for each in arguments))
     for stream in (one, two): refused(lambda: bound.launch(stream))
@@ -98,7 +98,7 @@ print("second halves")
 
 @simulated_only
 def test_second_halves_on_two_devices(ptx_fits, run_python):
-    """Sabotage: modules-are-at-home-where-they-failed, refused-uses-elsewhere-keep-a-lease."""
+    """Mutant: modules-are-at-home-where-they-failed, refused-uses-elsewhere-keep-a-lease."""
     assert "second halves" in run_python(SECOND_HALVES, FTCUDA_SIM_DEVICES="2")
 
 

@@ -78,7 +78,7 @@ print("tried", children)
 
 
 def test_children_of_a_busy_process(run_python):
-    """Sabotage: a child that lets go of an object waits for a lock that another thread held at the fork."""
+    """Mutant: a child that lets go of an object waits for a lock that another thread held at the fork."""
     said = run_python(
         CHILD
         + """
@@ -145,7 +145,7 @@ print(lost, "children did not end")
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="this system does not list a process's threads")
 def test_a_forked_child_starts_no_thread(run_python):
-    """Sabotage: a buffer that is dropped there hands its deallocation over to a thread, which locks what is locked for ever."""
+    """Mutant: a buffer that is dropped there hands its deallocation over to a thread, which locks what is locked for ever."""
     said = run_python(
         CHILD
         + """

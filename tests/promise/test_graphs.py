@@ -103,7 +103,7 @@ def by_view(buffer, stream, code):
 
 @pytest.mark.parametrize("use", [by_launch, by_bound, by_fill, by_copy, by_view])
 def test_a_captured_buffer_lives_as_long_as_the_graph(device, code, driver, use):
-    """Sabotage: its memory is given back at close(), and the graph writes what is somebody else's."""
+    """Mutant: its memory is given back at close(), and the graph writes what is somebody else's."""
     resource = resource_of(device)
     stream = device.create_stream()
     buffer = resource.allocate(64)
@@ -129,7 +129,7 @@ def copy_into(array, stream, code):
 
 @pytest.mark.parametrize("use", [launch_with, bind, copy_into])
 def test_a_captured_array_of_others_lives_as_long_as_the_graph(device, code, driver, pinned, use):
-    """Sabotage: it is let go of at the next synchronisation, as what a capture used was once."""
+    """Mutant: it is let go of at the next synchronisation, as what a capture used was once."""
     memory, _ = pinned(np.zeros(64, np.uint8))
     interface = memory.__cuda_array_interface__ | {"typestr": "|u1", "stream": None}
     array = SimpleNamespace(__cuda_array_interface__=interface, kept=Kept())
@@ -157,7 +157,7 @@ def test_a_captured_buffer_of_an_owner_lives_as_long_as_the_graph(device, code, 
 def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
     """The handle of the second stream is nobody else's: it became part of the capture by an event, or by a stream.
 
-    Sabotage: a stream does not notice that it waits for one that is captured.
+    Mutant: a stream does not notice that it waits for one that is captured.
     """
     resource = resource_of(device)
     for join in (lambda second, first: second.wait(first), lambda second, first: second.wait(first.record())):
@@ -173,7 +173,7 @@ def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
 
 
 def test_a_stream_joins_a_capture_by_an_event_of_others(device, code, driver):
-    """Sabotage: an event whose handle others have, and recorded, counts as one of ours alone."""
+    """Mutant: an event whose handle others have, and recorded, counts as one of ours alone."""
     resource = resource_of(device)
     first, second, event = device.create_stream(), device.create_stream(), device.create_event()
     with driver.captured(first) as graphs:
@@ -230,7 +230,7 @@ def test_after_a_capture_the_stream_is_as_before(device, code, driver):
 @simulated_only
 @pytest.mark.parametrize("entry", ["cuStreamGetCaptureInfo_v2", "cuUserObjectCreate", "cuGraphRetainUserObject"])
 def test_what_a_graph_refuses_to_keep_is_not_captured(device, code, driver, pinned, entry):
-    """Sabotage: what was to be the graph's is nobody's, and lives for ever."""
+    """Mutant: what was to be the graph's is nobody's, and lives for ever."""
     resource = resource_of(device)
     memory, _ = pinned(np.zeros(64, np.uint8))
     array = SimpleNamespace(__cuda_array_interface__=memory.__cuda_array_interface__ | {"stream": None}, kept=Kept())
@@ -251,7 +251,7 @@ def test_what_a_graph_refuses_to_keep_is_not_captured(device, code, driver, pinn
 
 @pytest.mark.skipif(IS_SIMULATED, reason="the simulated driver launches no graphs")
 def test_a_graph_is_launched_after_its_buffers_were_closed(device, code, driver):
-    """Sabotage: the memory is somebody else's by then, and the graph writes to it."""
+    """Mutant: the memory is somebody else's by then, and the graph writes to it."""
     stream = device.create_stream()
     result = ftcuda.LegacyPinnedMemoryResource().allocate(4)
     words = np.frombuffer(result, np.int32)

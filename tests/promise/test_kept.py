@@ -136,7 +136,7 @@ def keep_task(device, code, memory, kept):
      keep_announcement, keep_task],
 )  # fmt: skip
 def test_what_the_core_keeps_is_let_go_of(device, code, pinned, keep):
-    """Sabotage: a reference of the core's that nothing ends, or that keeps what would end it."""
+    """Mutant: a reference of the core's that nothing ends, or that keeps what would end it."""
     memory, _ = pinned(np.zeros(64, np.uint8))
     kept = Kept()
     gone = weakref.ref(kept)

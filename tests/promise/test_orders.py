@@ -1,6 +1,6 @@
 """Two steps of one call whose order matters: the simulated driver holds one thread between them, and another one looks.
 
-Each test names the sabotage in stress/sabotage/mutants.toml that swaps its steps or miscounts.
+Each test names the mutant in stress/mutation/mutants.toml that swaps its steps or miscounts.
 """
 
 import ctypes
@@ -106,7 +106,7 @@ def streams(device):
 def test_a_query_answers_for_the_records_before_it(stream):
     """Another thread records between the driver's answer and the end of the query: nothing is known of that record.
 
-    Sabotage: queries-count-records-late.
+    Mutant: queries-count-records-late.
     """
     event = stream.record()
     event.sync()
@@ -123,7 +123,7 @@ def test_a_query_answers_for_the_records_before_it(stream):
 
 
 def test_a_query_amid_a_record_is_not_remembered(stream):
-    """The record takes effect after the query, and returns after the next one. Sabotage: done-is-known-amid-a-record."""
+    """The record takes effect after the query, and returns after the next one. Mutant: done-is-known-amid-a-record."""
     event = stream.record()
     event.sync()
     with (
@@ -146,7 +146,7 @@ def test_a_query_amid_a_record_is_not_remembered(stream):
 
 
 def test_what_is_known_goes_before_the_driver_hears_of_a_record(stream):
-    """Sabotage: records-are-counted-late."""
+    """Mutant: records-are-counted-late."""
     event = stream.record()
     event.sync()
     assert event.is_done
@@ -179,7 +179,7 @@ def crowd(device, buffer, targets):
 
 
 def test_a_stream_with_a_submission_inside_is_not_finished(device, streams, targets):
-    """It is closed, and has nothing to do yet: what is being submitted comes. Sabotage: finished-streams-have-guests."""
+    """It is closed, and has nothing to do yet: what is being submitted comes. Mutant: finished-streams-have-guests."""
     buffer = device.allocate(64, stream=streams[0])
     closing = device.create_stream()
     device.sync()
@@ -197,7 +197,7 @@ def test_a_stream_with_a_submission_inside_is_not_finished(device, streams, targ
 def test_a_slot_is_free_when_its_stream_is_gone(device, streams, targets):
     """Another thread looks for a slot while the finished stream of one is being destroyed.
 
-    Sabotage: forgotten-streams-are-given-back-first.
+    Mutant: forgotten-streams-are-given-back-first.
     """
     buffer = device.allocate(64, stream=streams[0])
     for value in range(3):  # with the home stream, as many as the first block of uses has slots
@@ -216,7 +216,7 @@ def test_a_slot_is_free_when_its_stream_is_gone(device, streams, targets):
 
 
 def test_an_idle_home_stream_is_not_finished(device, streams, targets):
-    """It is open, and what comes after is not added again. Sabotage: open-streams-are-finished."""
+    """It is open, and what comes after is not added again. Mutant: open-streams-are-finished."""
     buffer = device.allocate(64, stream=streams[0])
     device.sync()
     with no_free_races():
@@ -226,7 +226,7 @@ def test_an_idle_home_stream_is_not_finished(device, streams, targets):
 
 
 def test_a_default_streams_work_is_marked_before_the_lease_goes(device, streams):
-    """Another thread closes between the two. Sabotage: default-stream-work-is-marked-late."""
+    """Another thread closes between the two. Mutant: default-stream-work-is-marked-late."""
     buffer = device.allocate(64, stream=streams[0])
     device.sync()
     with no_free_races(), faults.holding("cuEventRecord") as mark:
@@ -239,7 +239,7 @@ def test_a_default_streams_work_is_marked_before_the_lease_goes(device, streams)
 
 
 def test_the_event_of_a_free_is_its_own_until_the_wait(device, streams):
-    """Another thread takes an event meanwhile, and records it elsewhere. Sabotage: frees-lend-their-events."""
+    """Another thread takes an event meanwhile, and records it elsewhere. Mutant: frees-lend-their-events."""
     home, second, third, fourth = streams
     buffer = device.allocate(64, stream=home)
     second.wait(home)
@@ -255,7 +255,7 @@ def test_the_event_of_a_free_is_its_own_until_the_wait(device, streams):
 
 
 def test_a_refused_launch_gives_back_no_lease_that_it_did_not_get(device, streams, code):
-    """A fill is inside while the buffer closes; launches that come too late must not free it. Sabotage: refused-uses-end."""
+    """A fill is inside while the buffer closes; launches that come too late must not free it. Mutant: refused-uses-end."""
     buffer = device.allocate(64, stream=streams[0])
     streams[1].wait(streams[0])
     with faults.holding("cuMemsetD8Async") as fill:
@@ -288,7 +288,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_a_handle_outlives_the_calls_inside(device, name):
-    """It is closed while a call is on its way to the driver. Sabotage: the mutants that take a lease away."""
+    """It is closed while a call is on its way to the driver. Mutant: the mutants that take a lease away."""
     entry, closed, call = CALLS[name]
     stream = device.create_stream()
     start, event = (stream.record(options={"timing_enabled": True}) for _ in range(2))
@@ -307,7 +307,7 @@ def test_a_handle_outlives_the_calls_inside(device, name):
 
 
 def test_a_submission_beside_the_close_of_its_stream(device):
-    """Where there are schedule points, the close also comes between looking and entering. Sabotage: submission-without-lease."""
+    """Where there are schedule points, the close also comes between looking and entering. Mutant: submission-without-lease."""
     event = device.create_event()
     for seed in range(60):
         stream = device.create_stream()
@@ -328,7 +328,7 @@ def test_a_submission_beside_the_close_of_its_stream(device):
 
 
 def test_an_account_is_credited_after_the_free(device):
-    """Whom the limit admits finds memory. Sabotage: accounts-are-credited-early."""
+    """Whom the limit admits finds memory. Mutant: accounts-are-credited-early."""
     limiting = LimitingMemoryResource(SynchronousMemoryResource(device), 96)
     buffer = limiting.allocate(96)
     with faults.holding("cuMemFree_v2") as free:
@@ -343,7 +343,7 @@ def test_an_account_is_credited_after_the_free(device):
 
 
 def test_what_is_retired_during_a_synchronisation_waits_for_the_next(device, stream):
-    """The kernel was launched after the wait, its module is let go of before the end. Sabotage: retired-is-taken-late."""
+    """The kernel was launched after the wait, its module is let go of before the end. Mutant: retired-is-taken-late."""
     unloads = simulation.calls("cuModuleUnload")
     with faults.holding("cuCtxSynchronize", after=True) as wait:
 
@@ -361,7 +361,7 @@ def test_what_is_retired_during_a_synchronisation_waits_for_the_next(device, str
 
 
 def test_streams_closed_in_their_own_sections_are_destroyed(device):
-    """The section's bit does not count as a lease. Sabotage: sections-count-as-somebody."""
+    """The section's bit does not count as a lease. Mutant: sections-count-as-somebody."""
     destroyed = simulation.calls("cuStreamDestroy_v2")
     for _ in range(3):
         stream = device.create_stream()
@@ -382,7 +382,7 @@ def lend_elsewhere(streams, driver, finish):
 
 
 def test_the_event_of_a_cached_piece_is_its_own_until_the_wait(device, streams, driver):
-    """Sabotage: caches-lend-their-events."""
+    """Mutant: caches-lend-their-events."""
     cache = CachingMemoryResource(LegacyPinnedMemoryResource())
     buffer = cache.allocate(64)
     buffer.fill(1, stream=streams[0])
@@ -394,7 +394,7 @@ def test_the_event_of_a_cached_piece_is_its_own_until_the_wait(device, streams, 
 
 
 def test_the_event_of_a_chunk_is_its_own_until_the_end_of_the_wait(device, streams, driver):
-    """Sabotage: chunks-lend-their-events."""
+    """Mutant: chunks-lend-their-events."""
     buffer, host = device.allocate(64, stream=streams[0]), bytearray(64)
     buffer.fill(7, stream=streams[0])
     with faults.holding("cuEventSynchronize") as wait:
@@ -411,7 +411,7 @@ def test_the_event_of_a_chunk_is_its_own_until_the_end_of_the_wait(device, strea
 
 
 def test_a_named_stream_orders_the_free(device, streams, code):
-    """After what it was given by others too, of whom ftcuda knows nothing. Sabotage: buffers-close-before-their-stream-is-known."""
+    """After what it was given by others too, of whom ftcuda knows nothing. Mutant: buffers-close-before-their-stream-is-known."""
     buffer = device.allocate(64, stream=streams[0])
     device.sync()
     with no_free_races():
@@ -421,7 +421,7 @@ def test_a_named_stream_orders_the_free(device, streams, code):
 
 @pytest.mark.parametrize("use", ["fill", "launch"])
 def test_a_closed_stream_does_not_become_a_use(device, streams, code, use):
-    """It would be destroyed again when the buffer lets it go. Sabotage: fills- and launches-use-before-they-submit."""
+    """It would be destroyed again when the buffer lets it go. Mutant: fills- and launches-use-before-they-submit."""
     buffer, closed = device.allocate(64, stream=streams[0]), device.create_stream()
     closed.close()
     with pytest.raises(ClosedError):
@@ -435,7 +435,7 @@ def test_a_closed_stream_does_not_become_a_use(device, streams, code, use):
 
 
 def test_a_cache_gives_the_youngest_in_a_streams_order(device, streams):
-    """Which the device's own caches still know. Sabotage: caches-give-the-oldest."""
+    """Which the device's own caches still know. Mutant: caches-give-the-oldest."""
     cache = CachingMemoryResource(SynchronousMemoryResource(device))
     first, second = (cache.allocate(64, stream=streams[0]) for _ in range(2))
     address = second.handle
@@ -445,7 +445,7 @@ def test_a_cache_gives_the_youngest_in_a_streams_order(device, streams):
 
 
 def test_a_cache_gives_the_oldest_of_what_the_host_reaches(device, streams, driver):
-    """The youngest may still be in use. Sabotage: caches-give-the-oldest."""
+    """The youngest may still be in use. Mutant: caches-give-the-oldest."""
     cache = CachingMemoryResource(LegacyPinnedMemoryResource())
     first, second = (cache.allocate(64) for _ in range(2))
     first.fill(1, stream=streams[0])
@@ -459,7 +459,7 @@ def test_a_cache_gives_the_oldest_of_what_the_host_reaches(device, streams, driv
 
 
 def test_what_was_refused_is_not_in_use(device):
-    """Sabotage: caches-use-what-they-did-not-get."""
+    """Mutant: caches-use-what-they-did-not-get."""
     cache = CachingMemoryResource(SynchronousMemoryResource(device))
     stream = device.create_stream()
     with faults.failing("cuMemAlloc_v2", 2):
@@ -471,7 +471,7 @@ def test_what_was_refused_is_not_in_use(device):
 
 
 def test_one_capturing_stream_among_others_delays_a_free(device, streams, driver):
-    """Sabotage: the-last-use-says-whether-one-is-captured."""
+    """Mutant: the-last-use-says-whether-one-is-captured."""
     if not device.features.memory_pools:
         pytest.skip(reason="this driver profile has no memory pools")
     home, capturing, last, _ = streams
@@ -488,8 +488,8 @@ def test_one_capturing_stream_among_others_delays_a_free(device, streams, driver
     device.sync()
 
 
-def test_a_full_mailbox_counts_what_it_does_not_keep(device, driver):
-    """Sabotage: mailboxes-take-one-notice-more, mail-is-announced-before-it-is-there."""
+def test_too_many_deferred_errors_are_counted(device, driver):
+    """Mutant: deferred-errors-take-one-more, deferred-errors-are-announced-early."""
     events = [device.create_event() for _ in range(70)]
     handles = [event.handle for event in events]
     for count, expected in ((1, ["cannot destroy event"]), (69, ["cannot destroy event"] * 64 + ["5 more failures"])):

@@ -127,7 +127,7 @@ for _ in range(100): stream.record()
 
 
 def test_a_resource_of_the_user_s_is_not_called_at_exit(run_python):
-    """Sabotage: a finalizer that finds its module empty says so on stderr."""
+    """Mutant: a finalizer that finds its module empty says so on stderr."""
     said = run_python(
         SETUP
         + """
@@ -150,7 +150,7 @@ thread.start(); thread.join()
 
 
 def test_hooks_are_not_called_at_exit(run_python):
-    """Sabotage: what a hook needs is gone, and Python prints an error without words."""
+    """Mutant: what a hook needs is gone, and Python prints an error without words."""
     said = run_python(
         SETUP
         + """
@@ -164,7 +164,7 @@ sys.kept = LegacyPinnedMemoryResource().allocate(8)
 
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="CPython 3.14 waits for threads that are just detaching")
 def test_daemon_threads_make_few_calls_at_exit(run_python):
-    """Sabotage: without the wait they make thousands, and one process of seven hundred crashes. It is a wait by the real
+    """Mutant: without the wait they make thousands, and one process of seven hundred crashes. It is a wait by the real
     clock: 10 ms before each call."""
     said = run_python(
         """
@@ -195,7 +195,7 @@ while calls < 1000: time.sleep(0)
 
 
 def test_collection_on_a_thread_without_a_context(run_python):
-    """Sabotage: without the ContextScope in Buffer::destroy() the driver answers INVALID_CONTEXT, which the mailbox reports."""
+    """Mutant: without the ContextScope in Buffer::destroy() the driver answers INVALID_CONTEXT, which a deferred error reports."""
     run_python(
         SETUP
         + """
@@ -245,7 +245,7 @@ def _destroy(entry, handle):
 def test_housekeeping_does_not_end_a_capture(device, code, mode):
     """Another thread's allocations, frees, queries, loads and destructions while a stream captures, GLOBAL and THREAD_LOCAL.
 
-    Sabotage: without RelaxedCapture they fail with 900 and end the capture.
+    Mutant: without RelaxedCapture they fail with 900 and end the capture.
     """
     import ctypes
 
@@ -309,7 +309,7 @@ def test_memory_used_by_another_threads_capture_is_freed_later(device, stream):
     """No event can be recorded in a capture that has failed, and no graph comes of it that could keep the memory: nobody
     knows when that is free before nothing runs.
 
-    Sabotage: without the note that the use could not be marked the memory goes at once.
+    Mutant: without the note that the use could not be marked the memory goes at once.
     """
     import ctypes
 

@@ -31,7 +31,7 @@ def comes(gone):
 
 @simulated_only
 def test_it_goes_though_nobody_calls(device, stream, code, held_clock):
-    """Sabotage: a service that is not woken, or that does not ask the thread to let go."""
+    """Mutant: a service that is not woken, or that does not ask the thread to let go."""
     memory, gone = device.allocate(64, stream=stream), threading.Event()
     producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__)
     weakref.finalize(producer, gone.set)
@@ -45,7 +45,7 @@ def test_it_goes_though_nobody_calls(device, stream, code, held_clock):
 
 @simulated_only
 def test_an_allocation_lets_go_of_nothing(device, stream, code):
-    """Sabotage: clean-up in an allocation. Under a schedule the service waits, so that only calls let go."""
+    """Mutant: clean-up in an allocation. Under a schedule the service waits, so that only calls let go."""
     memory, gone = device.allocate(64, stream=stream), []
     kernel = code.get_kernel("store")
     event = device.create_event()
@@ -68,7 +68,7 @@ def test_an_allocation_lets_go_of_nothing(device, stream, code):
 
 @simulated_only
 def test_no_planned_fault_is_for_the_service(device, stream, code, held_clock):
-    """Sabotage: a thread of ours whose calls a test's faults hit, and its counts count."""
+    """Mutant: a thread of ours whose calls a test's faults hit, and its counts count."""
     memory, gone = device.allocate(64, stream=stream), threading.Event()
     producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__)
     weakref.finalize(producer, gone.set)
@@ -85,7 +85,7 @@ def test_no_planned_fault_is_for_the_service(device, stream, code, held_clock):
 
 @simulated_only
 def test_a_context_that_failed_keeps_nothing(run_python):
-    """Sabotage: what waits for an event of a context that has failed waits for ever."""
+    """Mutant: what waits for an event of a context that has failed waits for ever."""
     assert run_python(POISONED).split() == ["alive", "gone"]
 
 

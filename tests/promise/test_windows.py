@@ -91,7 +91,7 @@ def let_go(device, stream, turns=4):
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("outer", ["resource", "statistics", "owner", "ours"])
 def test_a_finalizer_uses_a_window_of_the_same_garbage(device, stream, code, held_clock, kind, outer):
-    """In each order in which the collector may end them. Sabotage: memory that goes because its own buffer is garbage."""
+    """In each order in which the collector may end them. Mutant: memory that goes because its own buffer is garbage."""
     store = code.get_kernel("store")
 
     class User:
@@ -158,7 +158,7 @@ def test_a_block_may_be_closed_under_its_windows(device, stream, code, held_cloc
 
 
 def test_deallocate_may_free_the_block_that_the_buffer_lay_in(device, stream):
-    """And have its memory again at once. Sabotage: the window is open until `deallocate` has returned."""
+    """And have its memory again at once. Mutant: the window is open until `deallocate` has returned."""
 
     class Nested(MemoryResource):
         is_device_accessible, is_host_accessible, device_id = True, False, 0
@@ -185,7 +185,7 @@ def test_deallocate_may_free_the_block_that_the_buffer_lay_in(device, stream):
 
 @pytest.mark.parametrize("way", ["close", "drop", "cycle"])
 def test_windows_that_follow_each_other_end_one_by_one(pinned, way):
-    """Each is made before the last one ends, as in a loop that wraps an array. Sabotage: each waits for all that came after it,
+    """Each is made before the last one ends, as in a loop that wraps an array. Mutant: each waits for all that came after it,
     so that none ends while one is open."""
     memory, array = pinned(np.zeros(64, np.uint8))
     address, alive = array.ctypes.data, []
@@ -223,7 +223,7 @@ def test_windows_that_follow_each_other_end_one_by_one(pinned, way):
 
 @pytest.mark.parametrize("then", ["dropped", "closed"])
 def test_what_is_collected_waits_for_no_open_window(pinned, then):
-    """A window that is used on was no garbage, and keeps nothing that the collection ended. Sabotage: the memory is given back
+    """A window that is used on was no garbage, and keeps nothing that the collection ended. Mutant: the memory is given back
     when the window is closed."""
     memory, array = pinned(np.zeros(64, np.uint8))
     ended = []
@@ -247,7 +247,7 @@ def test_what_is_collected_waits_for_no_open_window(pinned, then):
 
 
 def test_memory_of_a_closed_buffer_is_not_wrapped(device, stream):
-    """Sabotage: a window in memory that is freed already."""
+    """Mutant: a window in memory that is freed already."""
     block = device.allocate(64, stream=stream)
     address, view = block.handle, StridedMemoryView.from_buffer(block, (64,), dtype="u1")
     block.close()

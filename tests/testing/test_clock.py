@@ -27,7 +27,7 @@ def outcome(waited, timeout):
 
 
 def test_a_delay_takes_its_time(device, stream):
-    """To the nanosecond, also for who waits for it, and for events. Sabotage: it ends with the first move of the clock."""
+    """To the nanosecond, also for who waits for it, and for events. Mutant: it ends with the first move of the clock."""
     timing = {"timing_enabled": True}
     with simulated_clock() as clock, ThreadPoolExecutor(1) as pool:
         before = stream.record(options=timing)
@@ -47,7 +47,7 @@ def test_a_delay_takes_its_time(device, stream):
 
 
 def test_the_end_of_the_block_ends_delays_and_not_limits(device, stream, held_clock):
-    """What is left of a limit is counted by the other clock. Sabotage: it is compared with that clock as it is."""
+    """What is left of a limit is counted by the other clock. Mutant: it is compared with that clock as it is."""
     with ThreadPoolExecutor(2) as pool:
         with simulated_clock() as clock:
             clock.delay(stream, LONG)
@@ -71,7 +71,7 @@ def test_the_end_of_the_block_ends_delays_and_not_limits(device, stream, held_cl
 
 
 def test_events_never_run_backwards(device, stream):
-    """Across the ends of blocks and schedules. Sabotage: the counter begins at zero; or real time goes on as if it had not moved."""
+    """Across the ends of blocks and schedules. Mutant: the counter begins at zero; or real time goes on as if it had not moved."""
     events = [stream.record(options={"timing_enabled": True})]
 
     def record(index=0):
@@ -93,7 +93,7 @@ def test_events_never_run_backwards(device, stream):
 
 
 def test_a_kernel_that_waits_for_its_clock_ends(stream, pinned):
-    """Sabotage: its clock stands still with the counter."""
+    """Mutant: its clock stands still with the counter."""
     code = compile_code("""
 extern "C" __global__ void wait(unsigned long long* until) {
     unsigned long long begin, now;
@@ -109,7 +109,7 @@ extern "C" __global__ void wait(unsigned long long* until) {
 
 
 def test_a_schedule_moves_the_clock(device, stream):
-    """To the first limit when nobody else can go on. The same seed gives the same, in no time. Sabotage: a deadlock is reported
+    """To the first limit when nobody else can go on. The same seed gives the same, in no time. Mutant: a deadlock is reported
     where somebody waits for a time; the clock jumps to the last limit; or while another thread can go on."""
 
     def run(kind, seed):

@@ -65,7 +65,7 @@ HANG = """threads = 3
 
 
 def test_a_hang_is_reported_in_time(plant):
-    """Sabotage: with a time for each thread, the report would come after eight times as long.
+    """Mutant: with a time for each thread, the report would come after eight times as long.
 
     The bound is the round's timeout after the hang began; the process then ends, whatever its threads do.
     """

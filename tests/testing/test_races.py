@@ -142,7 +142,7 @@ def test_a_free_comes_after_every_use(found, device, streams, cached):
 
 
 def test_a_free_comes_after_streams_that_were_closed(found, device, streams, source):
-    """Sabotage: without the query in is_finished() the fifth use forgets the closed streams, whose work is still queued."""
+    """Mutant: without the query in is_finished() the fifth use forgets the closed streams, whose work is still queued."""
 
     def used_and_closed():
         buffer = source.allocate(64, stream=streams[0])
@@ -162,7 +162,7 @@ def test_a_free_comes_after_streams_that_were_closed(found, device, streams, sou
 def test_a_free_comes_after_default_streams(found, device, streams, source, per_thread):
     """Another thread's default stream cannot be named at the time of the free: the event behind its work was kept.
 
-    Sabotage: without mark_use() in end_use() the free waits for this thread's own default stream.
+    Mutant: without mark_use() in end_use() the free waits for this thread's own default stream.
     """
 
     def used_by_another_thread():

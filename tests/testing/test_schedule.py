@@ -33,7 +33,7 @@ def interleave(device, kind, seed):
 
 @pytest.mark.parametrize("kind", ["random", "pct"])
 def test_a_seed_replays(device, kind):
-    """Sabotage: with the workers' indices counted through, and not from each session's begin, traces differ."""
+    """Mutant: with the workers' indices counted through, and not from each session's begin, traces differ."""
     runs = {seed: interleave(device, kind, seed) for seed in range(20)}
     assert all(interleave(device, kind, seed) == run for seed, run in runs.items())
     assert len({trace for _, (_, trace) in runs.values()}) > 10
@@ -128,7 +128,7 @@ os._exit(0)  # the threads are stuck
 def test_locks_of_the_core_name_their_holders(device, code):
     """One thread is kept in a driver call that it makes under a lock; the report says that the other waits for it.
 
-    Sabotage: without hold() in Mutex::lock() nobody is known to hold it.
+    Mutant: without hold() in Mutex::lock() nobody is known to hold it.
     """
     kernel = code.get_kernel("store")
     kernel.attributes.max_dynamic_shared_size_bytes
@@ -167,7 +167,7 @@ def test_locks_of_the_core_name_their_holders(device, code):
 
 
 def test_threads_that_pass_the_turn_to_each_other_do_not_starve_a_third(device):
-    """Sabotage: without `starvation`, whoever has the lowest priority never runs."""
+    """Mutant: without `starvation`, whoever has the lowest priority never runs."""
 
     def meet(seed):
         there, back = schedule.Queue(), schedule.Queue()
@@ -233,7 +233,7 @@ def test_the_time_ends_a_session(device, clock):
 def test_points_of_threads_that_have_the_gil(run_python):
     """A thread may come to a point while it is attached to the interpreter: others must be able to have it meanwhile.
 
-    Sabotage: where it waits for its turn without letting go of the interpreter, the thread whose turn it is never moves.
+    Mutant: where it waits for its turn without letting go of the interpreter, the thread whose turn it is never moves.
     """
     run_python(
         """

@@ -23,7 +23,7 @@ def test_every_exception_is_collected():
 
 
 def test_calls_at_once_keep_what_could_not_be_raised_apart(run_python):
-    """Sabotage: each call puts the hook back that it found, which the other one may have set."""
+    """Mutant: each call puts the hook back that it found, which the other one may have set."""
     run_python(
         """
 import sys, threading
@@ -90,7 +90,7 @@ def test_a_stuck_thread_is_reported():
 
 @pytest.mark.thread_unsafe(reason="sets the clock that together() reads")
 def test_the_time_is_for_all_threads(monkeypatch):
-    """Sabotage: with a join that may take the whole time for each thread, eight of them take eight times as long."""
+    """Mutant: with a join that may take the whole time for each thread, eight of them take eight times as long."""
     never, joins, now = threading.Event(), [], 100.0
 
     class Thread(threading.Thread):

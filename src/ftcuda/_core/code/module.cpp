@@ -3,7 +3,7 @@
 #include "../../_driver/table.hpp"
 #include "../completion/context_wait.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../device/process.hpp"
 
 #include <cstring>
@@ -35,7 +35,7 @@ Module::~Module() {
         if (slot.progress != Progress::loaded) continue;
         Context& context = *slot.context;
         retire(context, [&context, cu_module = slot.cu_module] {
-            mailbox::post(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
+            deferred_errors::add(context.observe(cu.cuModuleUnload(cu_module)), "unload", "module");
         });
     }
 }

@@ -3,7 +3,7 @@
 #include "../../_driver/background.hpp"
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../device/process.hpp"
 #include "../sync/fork.hpp"
 #include "context_wait.hpp"
@@ -170,7 +170,7 @@ void release_after_work(Context& context, CUstream stream, Retention retention) 
     if (status.ok()) {
         release_after(context, event, std::move(retention));
     } else if (context.usable().ok()) {
-        mailbox::post(status, "retain", "an array");
+        deferred_errors::add(status, "retain", "an array");
         release_when_idle(context, std::move(retention));
     }  // else the context has failed, and no work uses anything any more
 }

@@ -3,7 +3,7 @@
 #include "../../_driver/schedule.hpp"
 #include "../../_driver/table.hpp"
 #include "capture_mode.hpp"
-#include "mailbox.hpp"
+#include "deferred_errors.hpp"
 #include "process.hpp"
 
 #include <utility>
@@ -65,7 +65,7 @@ void Context::release_event(CUevent event) {
             return;
         }
     }
-    if (may_destroy()) mailbox::post(cu.cuEventDestroy_v2(event), "destroy", "event");
+    if (may_destroy()) deferred_errors::add(cu.cuEventDestroy_v2(event), "destroy", "event");
 }
 
 Status Context::record(CUstream stream, CUevent& event) {
@@ -81,7 +81,7 @@ bool Context::is_reached(CUevent event) noexcept {
     Status status = scope.status();
     if (status.ok()) status = cu.cuEventQuery(event);
     if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY))
-        mailbox::post(observe(status), "query", "event");
+        deferred_errors::add(observe(status), "query", "event");
     return status.ok();
 }
 
@@ -123,7 +123,7 @@ ContextScope::ContextScope(const Context& context) noexcept : status_(context.us
 }
 
 ContextScope::~ContextScope() {
-    if (restore_ != nullptr) mailbox::post(cu.cuCtxSetCurrent(restore_), "restore", "current context");
+    if (restore_ != nullptr) deferred_errors::add(cu.cuCtxSetCurrent(restore_), "restore", "current context");
 }
 
 }  // namespace ftcuda::core

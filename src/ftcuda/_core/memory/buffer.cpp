@@ -4,7 +4,7 @@
 #include "../completion/context_wait.hpp"
 #include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
 
 #include <atomic>
@@ -121,13 +121,13 @@ Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t byte
     return buffer;
 }
 
-Status Buffer::close(Stream* stream, bool idle, bool collected, Handout& handout) {
+Status Buffer::close(Stream* stream, bool idle, bool collected, ReleasedHolder& released) {
     if (idle) idle_.store(true, std::memory_order_relaxed);
     if (collected) collected_.store(true, std::memory_order_relaxed);
     if (stream != nullptr) {
         if (const Status status = free_after(*stream); !status.ok()) return status;
     }
-    if (lifetime_.close()) destroy(&handout);  // else the last to leave does, perhaps a launch elsewhere
+    if (lifetime_.close()) destroy(&released);  // else the last to leave does, perhaps a launch elsewhere
     return {};
 }
 
@@ -163,7 +163,7 @@ void Buffer::mark_use(Stream& stream) noexcept {
     StreamUses::release(use, id);
     if (status.ok()) return;
     unordered_.store(true, std::memory_order_relaxed);
-    if (status.reason() == Reason::driver) mailbox::post(status, "mark", "use of a buffer");
+    if (status.reason() == Reason::driver) deferred_errors::add(status, "mark", "use of a buffer");
 }
 
 Status Buffer::record_use(Stream& stream, Use& use) noexcept {
@@ -250,10 +250,10 @@ Status Buffer::carry_out(const FreePlan& plan) noexcept {
     return plan.status;
 }
 
-void Buffer::destroy(Handout* handout) noexcept {
+void Buffer::destroy(ReleasedHolder* released) noexcept {
     if (is_forked()) return;
     const bool has_windows = windows::latest() != made_after_;
-    if (!has_windows || !waits_for_window()) free(handout);
+    if (!has_windows || !waits_for_window()) free(released);
 }
 
 bool Buffer::waits_for_window() noexcept {
@@ -286,15 +286,15 @@ void Buffer::go_on(windows::Waiter* waiter, bool only_closed) noexcept {
     }
 }
 
-void Buffer::free(Handout* handout) noexcept {
+void Buffer::free(ReleasedHolder* released) noexcept {
     if (resource_ && bytes_ != 0 && context_->may_destroy()) {
         const ContextScope scope(*context_);
         FreePlan plan{scope.status()};
         if (plan.status.ok()) plan = resource_->is_ordered() ? plan_in_stream() : plan_now();
-        mailbox::post(carry_out(plan), "free", "buffer");
+        deferred_errors::add(carry_out(plan), "free", "buffer");
     }
     if (!holder_credits_) credit();
-    if (holder_ != nullptr) hand_out(handout);
+    if (holder_ != nullptr) hand_out(released);
     // Now, not with the memory of this object: a closed buffer must keep neither streams nor its resource.
     uses_.clear();
     if (resource_) resource_->leave();
@@ -328,7 +328,7 @@ Status Buffer::ask_whether_idle(bool& idle) noexcept {
     return status;
 }
 
-void Buffer::hand_out(Handout* handout) noexcept {
+void Buffer::hand_out(ReleasedHolder* released) noexcept {
     CUevent event = nullptr;
     if (context_->may_destroy() && !uses_.is_empty() && !idle_.load(std::memory_order_relaxed)) {
         const ContextScope scope(*context_);
@@ -339,14 +339,14 @@ void Buffer::hand_out(Handout* handout) noexcept {
         if (plan.status.ok() && !idle) plan = plan_in_stream();
         if (plan.when == FreePlan::When::in_stream) plan.status = context_->record(plan.stream, event);
         if (!plan.status.ok() || (plan.when == FreePlan::When::when_idle && !idle)) {
-            mailbox::post(plan.status, "free", "buffer");
+            deferred_errors::add(plan.status, "free", "buffer");
             deferred_release::release_when_idle(*context_, deferred_release::retain(holder_));
             return;
         }
     }
     // Also when the context has failed: no work uses the memory any more.
-    if (handout != nullptr) {
-        *handout = {holder_, event};
+    if (released != nullptr) {
+        *released = {holder_, event};
     } else {
         deferred_release::release_after(*context_, event, deferred_release::retain(holder_));
     }

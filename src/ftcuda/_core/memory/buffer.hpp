@@ -23,8 +23,8 @@ public:
                                                  Ref<Buffer>& buffer);
 
     // Memory that somebody else owns. `holder`, if not null, is the caller's object that keeps or frees the memory: it
-    // is handed out (Handout) when the buffer was closed, nobody is inside, and no window stands in it (windows.hpp).
-    // The buffer is a window itself, until close_window().
+    // is handed out (ReleasedHolder) when the buffer was closed, nobody is inside, and no window stands in it
+    // (windows.hpp). The buffer is a window itself, until close_window().
     static Ref<Buffer> wrap(Context& context, abi::CUdeviceptr pointer, std::size_t bytes, void* holder);
     // Constant. Whoever is inside, or knows that nobody has closed the buffer, may use it.
     void* holder() const noexcept { return holder_; }
@@ -44,16 +44,16 @@ public:
 
     // The holder of a buffer that is gone, and the event behind the work that used the memory: null where there is none
     // left. Whoever gets it lets the holder go when the event is reached, and gives the event back to the context.
-    struct Handout {
+    struct ReleasedHolder {
         void* holder = nullptr;
         abi::CUevent event = nullptr;
     };
 
     // Frees after all work that was submitted with the buffer: in the order of `stream` if given, else of its home
-    // stream. Idempotent. With views still exported the memory goes with the last of them. `handout` is filled if this
+    // stream. Idempotent. With views still exported the memory goes with the last of them. `released` is filled if this
     // call was the last one inside; if a launch or a copy was, the holder is kept (deferred_release.hpp). `idle`: the
     // caller knows that the work is done. `collected`: the garbage collector ends it, perhaps with windows in it.
-    Status close(Stream* stream, bool idle, bool collected, Handout& handout);
+    Status close(Stream* stream, bool idle, bool collected, ReleasedHolder& released);
     // The calling thread's collection is over: who waits for windows that were no garbage waits no more.
     static void end_collection() noexcept;
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
@@ -68,8 +68,8 @@ public:
         if (lifetime_.leave()) destroy(nullptr);
     }
     // For callers that can let go of a holder at once.
-    void leave(Handout& handout) noexcept {
-        if (lifetime_.leave()) destroy(&handout);
+    void leave(ReleasedHolder& released) noexcept {
+        if (lifetime_.leave()) destroy(&released);
     }
 
     // Around a submission to `stream` that touches the buffer; the caller holds the submission.
@@ -127,11 +127,11 @@ private:
     FreePlan plan_now() noexcept;
     Status carry_out(const FreePlan& plan) noexcept;
     // Nobody is inside any more.
-    void destroy(Handout* handout) noexcept;
+    void destroy(ReleasedHolder* released) noexcept;
     bool waits_for_window() noexcept;
     static void go_on(windows::Waiter* waiter, bool only_closed) noexcept;
-    void free(Handout* handout) noexcept;
-    void hand_out(Handout* handout) noexcept;
+    void free(ReleasedHolder* released) noexcept;
+    void hand_out(ReleasedHolder* released) noexcept;
     Status ask_whether_idle(bool& idle) noexcept;
 
     struct Charge {

@@ -4,7 +4,7 @@
 #include "../../_driver/table.hpp"
 #include "../completion/context_wait.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
 
 #include <algorithm>
@@ -153,7 +153,7 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     allocation.made_in = made_in;
     std::vector<Cache::Leaving> leaving;
     cache_->count_made(bytes, made_in, leaving);
-    if (!leaving.empty()) mailbox::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) deferred_errors::add(let_go(leaving), "free", "cached memory");
     return {};
 }
 
@@ -189,7 +189,7 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
     }
     std::vector<Cache::Leaving> leaving;
     cache_->release(bytes, allocation.made_in, key(home), piece, leaving);
-    if (!leaving.empty()) mailbox::post(let_go(leaving), "free", "cached memory");
+    if (!leaving.empty()) deferred_errors::add(let_go(leaving), "free", "cached memory");
     return {};
 }
 
@@ -197,7 +197,7 @@ void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes)
     if (allocation.cacheable) cache_->count_freed(bytes, allocation.made_in);
     retire(*context_, [resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
         driver::memory_marking::mark_in_use(pointer, nullptr);
-        mailbox::post(resource->free_idle(pointer), "free", "buffer");
+        deferred_errors::add(resource->free_idle(pointer), "free", "buffer");
     });
 }
 
@@ -284,7 +284,7 @@ void MemoryResource::destroy() noexcept {
             const Lock lock(caches().mutex);
             caches().all.erase(std::find(caches().all.begin(), caches().all.end(), this));
         }
-        if (context_->may_destroy()) mailbox::post(empty_cache(0), "empty", "cache");
+        if (context_->may_destroy()) deferred_errors::add(empty_cache(0), "empty", "cache");
         upstream_->leave();
         return;
     }
@@ -292,7 +292,7 @@ void MemoryResource::destroy() noexcept {
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for
     // ever (driver 580, four threads with a pool each on one stream).
     retire(*context_, [context = context_, pool = cu_pool_] {
-        mailbox::post(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
+        deferred_errors::add(context->observe(cu.cuMemPoolDestroy(pool)), "destroy", "memory pool");
     });
 }
 

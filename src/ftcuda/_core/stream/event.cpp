@@ -2,7 +2,7 @@
 
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../sync/limit.hpp"
 
 namespace ftcuda::core {
@@ -22,7 +22,7 @@ Status Event::create(Context& context, unsigned flags, Ref<Event>& event) {
 void Event::destroy() noexcept {
     if (!context_->may_destroy()) return;
     const RelaxedCapture relaxed;
-    mailbox::post(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
+    deferred_errors::add(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
 }
 
 Status Event::synchronize(const Limit& limit) noexcept {

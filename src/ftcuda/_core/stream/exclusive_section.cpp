@@ -45,7 +45,7 @@ Status ExclusiveSection::begin(const void* holder, std::uint64_t task) {
     owner_.store(&this_thread, std::memory_order_relaxed);
     note_task();
     lifetime_.begin_exclusive();
-    while ((lifetime_.look() & Lifetime::inner_leases) != 0) changed_.wait(mutex_);
+    while ((lifetime_.load() & Lifetime::inner_leases) != 0) changed_.wait(mutex_);
     return {};
 }
 
@@ -117,7 +117,7 @@ Status ExclusiveSection::check_task() noexcept {
 Status ExclusiveSection::wait() noexcept {
     if (is_forked()) return Reason::forked;  // whoever is in the section is not in this process
     const Lock lock(mutex_);
-    while ((lifetime_.look() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
+    while ((lifetime_.load() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
         if (abandoned_) {
             free();
             return Reason::abandoned;

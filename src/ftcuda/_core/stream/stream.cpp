@@ -3,7 +3,7 @@
 #include "../../_driver/table.hpp"
 #include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
-#include "../device/mailbox.hpp"
+#include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
 #include "../sync/limit.hpp"
 #include "event.hpp"
@@ -123,7 +123,7 @@ void Stream::close() noexcept {
 void Stream::destroy() noexcept {
     if (kind_ == Kind::owned && context_->may_destroy()) {
         const RelaxedCapture relaxed;
-        mailbox::post(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
+        deferred_errors::add(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
     }
     release();
 }
@@ -150,8 +150,8 @@ Status Stream::query(bool& done) noexcept {
 }
 
 bool Stream::is_finished() const noexcept {
-    // Acquire, in look(): whoever sees the last submission gone sees what it submitted.
-    const Lifetime::Word word = lifetime_.look();
+    // Acquire, in load(): whoever sees the last submission gone sees what it submitted.
+    const Lifetime::Word word = lifetime_.load();
     if ((word & Lifetime::closing) == 0 || (word & Lifetime::inner_leases) != 0) return false;
     const ContextScope scope(*context_);
     const RelaxedCapture relaxed;

@@ -79,7 +79,7 @@ public:
         FTCUDA_SCHEDULE_POINT("end exclusive");
         word_.fetch_and(~exclusive, std::memory_order_acq_rel);
     }
-    Word look() const noexcept { return word_.load(std::memory_order_acquire); }
+    Word load() const noexcept { return word_.load(std::memory_order_acquire); }
 
 private:
     std::atomic<Word> word_{0};

@@ -2,7 +2,7 @@
 // apart once threads have met.
 //
 // The word is that of a Lifetime (lifetime.hpp), and at first it counts. Threads that meet there send each other its
-// cache line with each lease, so that after some meetings they count in cells instead, each on a line of its own for
+// cache line with each lease, so that after some contention they count in cells instead, each on a line of its own for
 // some of the threads. The sum matters to nobody until the handle closes:
 //
 //   enter()   counts in the thread's cell and looks at the word. Does that say closing, it uncounts, and asks whether
@@ -45,7 +45,7 @@ public:
         while ((seen & Lifetime::closing) == 0) {
             FTCUDA_SCHEDULE_POINT("enter at the word");
             if (word_.compare_exchange_strong(seen, seen + Lifetime::lease)) return Entrance::inside;
-            if (meetings_.fetch_add(1, std::memory_order_relaxed) + 1 < allowed_meetings) continue;
+            if (contention_.fetch_add(1, std::memory_order_relaxed) + 1 < allowed_contention) continue;
             if (Cells* const cells = make_cells()) return enter(*cells);
         }
         return Entrance::refused;
@@ -67,7 +67,7 @@ public:
 
     bool is_closing() const noexcept { return (word_.load(std::memory_order_acquire) & Lifetime::closing) != 0; }
 
-    // From now on threads count in cells, as after some meetings. False without memory for them: the word goes on
+    // From now on threads count in cells, as after some contention. False without memory for them: the word goes on
     // counting.
     bool spread() noexcept { return make_cells() != nullptr; }
 
@@ -75,9 +75,9 @@ private:
     using Word = Lifetime::Word;
     static constexpr Word claimed = 2;  // in place of Lifetime::exclusive
 #ifdef FTCUDA_SCHEDULE_POINTS
-    static constexpr unsigned allowed_meetings = 1;  // threads that run one at a time seldom meet
+    static constexpr unsigned allowed_contention = 1;  // threads that run one at a time seldom meet
 #else
-    static constexpr unsigned allowed_meetings = 16;
+    static constexpr unsigned allowed_contention = 16;
 #endif
 
     struct alignas(64) Cell {
@@ -120,8 +120,8 @@ private:
     }
 
     std::atomic<Word> word_{0};
-    std::atomic<Cells*> cells_{nullptr};  // set once
-    std::atomic<unsigned> meetings_{0};   // relaxed: it guards no data
+    std::atomic<Cells*> cells_{nullptr};   // set once
+    std::atomic<unsigned> contention_{0};  // relaxed: it guards no data
 };
 
 }  // namespace ftcuda::core

@@ -28,9 +28,9 @@ cdef class Lease:
     def __dealloc__(self):
         # The collector may have cleared what is held, and the buffer's own object, before: nothing of Python's is
         # needed here.
-        cdef buffers.Handout handout
+        cdef buffers.ReleasedHolder released
         if self._entered != NULL:
             with nogil:
-                self._entered.leave(handout)
-            release_holder(&self._entered.context(), handout.holder, handout.event, False)
+                self._entered.leave(released)
+            release_holder(&self._entered.context(), released.holder, released.event, False)
             self._entered.release_attached()

@@ -18,7 +18,7 @@ from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.support.public_class cimport stand_above
-from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, release_and_warn, raise_status, refuse_to_make
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
 from ftcuda._objects.code.program_options import ProgramOptions, word
@@ -347,7 +347,7 @@ cdef class ObjectCode(CodeHandle):
         CUDAError
             The driver refused the code; the message has its log.
         """
-        deliver_mail()
+        release_and_warn()
         name = name_of(name)
         self._require_loadable()
         return Kernel.of_code(self._module, self, name, self._symbol_mapping.get(name, name))

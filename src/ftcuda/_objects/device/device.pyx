@@ -17,7 +17,7 @@ from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.support.public_class cimport stand_above
-from ftcuda._objects.support.raising cimport check, deliver_mail
+from ftcuda._objects.support.raising cimport check, release_and_warn
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.device.device_features import DeviceFeatures, DeviceProperties
@@ -189,7 +189,7 @@ cdef class Device(DeviceHandle):
         with nogil:
             status = synchronize(context[0], limit)
         check(status, "synchronise", self)
-        deliver_mail()
+        release_and_warn()
 
     def create_stream(self, obj=None, options=None):
         """Creates a stream on the device, or wraps one.
@@ -206,7 +206,7 @@ cdef class Device(DeviceHandle):
 
         Thread safety: atomic.
         """
-        deliver_mail()
+        release_and_warn()
         return Stream.create(self, obj, options)
 
     def create_event(self, options=None):
@@ -222,7 +222,7 @@ cdef class Device(DeviceHandle):
 
         Thread safety: atomic.
         """
-        deliver_mail()
+        release_and_warn()
         return Event.create(self, options)
 
     def allocate(self, size, *, stream=None):

@@ -52,7 +52,7 @@ KIND_NAMES = {
 }
 
 
-cdef str place(KernelHandle kernel, Py_ssize_t index):
+cdef str describe(KernelHandle kernel, Py_ssize_t index):
     cdef ArgumentSlot slot = kernel._slots[index]
     return f"argument {index} of {kernel}, {KIND_NAMES[slot.kind]} of {slot.size} bytes,"
 
@@ -63,14 +63,14 @@ cdef int wrong_count(KernelHandle kernel, Py_ssize_t given) except -1:
 
 
 cdef int wrong_device(KernelHandle kernel, Py_ssize_t index, int device, int wanted) except -1:
-    raise ValueError(f"{place(kernel, index)} is on device {device}, and the stream on device {wanted}")
+    raise ValueError(f"{describe(kernel, index)} is on device {device}, and the stream on device {wanted}")
 
 
 cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* narrow) except -1:
     """Rounds to the nearest float, as C does; but what is finite stays so."""
     narrow[0] = <float>value
     if isinf(narrow[0]) and not isinf(value):
-        raise OverflowError(f"{place(kernel, index)} cannot hold {value}, which as a float32 is infinite")
+        raise OverflowError(f"{describe(kernel, index)} cannot hold {value}, which as a float32 is infinite")
     return 0
 
 
@@ -100,7 +100,7 @@ cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* 
         memcpy(target, &value, 8)
     else:
         raise TypeError(
-            f"{place(kernel, index)} cannot be a Python float{'; give numpy.float16' if slot.size == 2 else ''}"
+            f"{describe(kernel, index)} cannot be a Python float{'; give numpy.float16' if slot.size == 2 else ''}"
         )
     return 0
 
@@ -115,11 +115,11 @@ cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char
         try:
             rounded = <double>value
         except OverflowError:
-            raise OverflowError(f"{place(kernel, index)} cannot hold {value}") from None
+            raise OverflowError(f"{describe(kernel, index)} cannot hold {value}") from None
         return store_float(kernel, index, rounded, target)
     if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
         raise TypeError(
-            f"{place(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of "
+            f"{describe(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of "
             "that size"
         )
     signed_value = PyLong_AsLongLongAndOverflow(value, &overflow)
@@ -132,7 +132,7 @@ cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char
         bits = PyLong_AsUnsignedLongLong(value)
         overflow = 0
     if overflow != 0:
-        raise OverflowError(f"{place(kernel, index)} cannot hold {value}")
+        raise OverflowError(f"{describe(kernel, index)} cannot hold {value}")
     memcpy(target, &bits, slot.size)  # little-endian, as every host that CUDA runs on
     return 0
 
@@ -142,7 +142,7 @@ cdef int store_complex(KernelHandle kernel, Py_ssize_t index, object value, char
     cdef double[2] wide = [PyComplex_RealAsDouble(value), PyComplex_ImagAsDouble(value)]
     cdef float[2] narrow
     if slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown or slot.size not in (8, 16):
-        raise TypeError(f"{place(kernel, index)} cannot be a Python complex, which has 8 or 16 bytes")
+        raise TypeError(f"{describe(kernel, index)} cannot be a Python complex, which has 8 or 16 bytes")
     if slot.size == 8:
         narrowed(kernel, index, wide[0], &narrow[0])
         narrowed(kernel, index, wide[1], &narrow[1])
@@ -155,7 +155,7 @@ cdef int store_complex(KernelHandle kernel, Py_ssize_t index, object value, char
 cdef int store_bool(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef ArgumentSlot slot = kernel._slots[index]
     if slot.size == 8 and slot.kind != ParameterKind.float64:
-        raise TypeError(f"{place(kernel, index)} cannot be a bool, which would be the address 0 or 1; give an int")
+        raise TypeError(f"{describe(kernel, index)} cannot be a bool, which would be the address 0 or 1; give an int")
     return store_integer(kernel, index, int(value), target)
 
 
@@ -199,18 +199,18 @@ cdef int check_scalar(KernelHandle kernel, Py_ssize_t index, object value, Py_bu
     cdef ArgumentSlot slot = kernel._slots[index]
     name = type(value).__name__
     if view.ndim != 0:
-        raise TypeError(f"{place(kernel, index)} cannot be {name}; give its bytes, or an int")
+        raise TypeError(f"{describe(kernel, index)} cannot be {name}; give its bytes, or an int")
     if view.len != slot.size:
-        raise ValueError(f"{place(kernel, index)} cannot be {name} of {view.len} bytes")
+        raise ValueError(f"{describe(kernel, index)} cannot be {name} of {view.len} bytes")
     if slot.size == 8 and slot.kind != ParameterKind.float64 and isinstance(value, (np.ndarray, memoryview)):
         raise TypeError(
-            f"{place(kernel, index)} cannot be {name} without dimensions, which may mean its number or its memory; "
+            f"{describe(kernel, index)} cannot be {name} without dimensions, which may mean its number or its memory; "
             "give value[()] for the number, or value.reshape(1) for the memory"
         )
     if has(view.format, b">!") or hides_foreign_order(value, view):
-        raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; convert it first")
+        raise TypeError(f"{describe(kernel, index)} cannot be {name} of the other byte order; convert it first")
     if has(view.format, b"OO") or isinstance(value, str) or is_masked(value) or not is_kind(view.format, slot.kind):
-        raise TypeError(f"{place(kernel, index)} cannot be {name}")
+        raise TypeError(f"{describe(kernel, index)} cannot be {name}")
     return 0
 
 
@@ -227,7 +227,7 @@ cdef int store_scalar(KernelHandle kernel, Py_ssize_t index, object value, char*
     try:
         if isinstance(value, bytes):
             if view.len != slot.size:
-                raise ValueError(f"{place(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
+                raise ValueError(f"{describe(kernel, index)} cannot be {type(value).__name__} of {view.len} bytes")
         elif view.ndim != 0 and not isinstance(value,
                                                np.generic):  # scalars without a format are exported as their bytes
             return 1
@@ -244,16 +244,16 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
     """Packs the address of `value`'s memory, if it is not the host's alone. Returns the view with what memory it is."""
     cdef ArgumentSlot slot = kernel._slots[index]
     if slot.size != 8 or slot.kind == ParameterKind.float64:
-        raise TypeError(f"{place(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
+        raise TypeError(f"{describe(kernel, index)} cannot be an array, whose address is an integer of 8 bytes")
     view = located(view)
     if view._device_type == CPU and not context.device().attribute(PAGEABLE_MEMORY_ACCESS):
         raise TypeError(
-            f"{place(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the "
+            f"{describe(kernel, index)} cannot be {type(value).__name__}: it is pageable host memory, which the "
             "device does not reach; copy it to a Buffer and pass that"
         )
     if view._dtype is not None and is_foreign(view._dtype):
-        name = type(value).__name__
-        raise TypeError(f"{place(kernel, index)} cannot be {name} of the other byte order; copy it with astype first")
+        name = f"{type(value).__name__} of the other byte order"
+        raise TypeError(f"{describe(kernel, index)} cannot be {name}; copy it with astype first")
     memcpy(block + slot.offset, &view._pointer, 8)
     argument.buffer = view.core_buffer()
     argument.foreign = argument.buffer == NULL or argument.buffer.holder() != NULL
@@ -265,7 +265,7 @@ cdef ViewHandle pack_view(KernelHandle kernel, Py_ssize_t index, ViewHandle view
 cdef int check_map(KernelHandle kernel, Py_ssize_t index) except -1:
     cdef ArgumentSlot slot = kernel._slots[index]
     if slot.size != MAP_BYTES or slot.kind != ParameterKind.bytes and slot.kind != ParameterKind.unknown:
-        raise TypeError(f"{place(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
+        raise TypeError(f"{describe(kernel, index)} cannot be a tensor map, which has {MAP_BYTES} bytes")
     return 0
 
 
@@ -306,13 +306,13 @@ cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object val
     if (stream is not None or not is_array(value)) and (handle := handle_of(value)) is not None:
         store_integer(kernel, index, handle, block + kernel._slots[index].offset)
         return None
-    arrays = "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
+    where, arrays = "", "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
     if stream is None:
+        where = " in a bound launch"
         arrays = "a StridedMemoryView (of another library's array: made for the stream of the launches)"
     raise TypeError(
-        f"{place(kernel, index)} cannot be {type(value).__name__}{'' if stream is not None else ' in a bound launch'}; "
-        "give a Buffer, int, float, bool, complex, bytes, a numpy scalar, a ctypes value, a handle of cuda-bindings, "
-        f"or {arrays}"
+        f"{describe(kernel, index)} cannot be {type(value).__name__}{where}; give a Buffer, int, float, bool, complex, "
+        f"bytes, a numpy scalar, a ctypes value, a handle of cuda-bindings, or {arrays}"
     )
 
 
@@ -347,7 +347,7 @@ cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, 
     buffer[0] = NULL
     if type(value) is Buffer or isinstance(value, Buffer):
         if slot.size != 8 or slot.kind == ParameterKind.float64:
-            raise TypeError(f"{place(kernel, index)} cannot be a Buffer, whose address is an integer of 8 bytes")
+            raise TypeError(f"{describe(kernel, index)} cannot be a Buffer, whose address is an integer of 8 bytes")
         buffer[0] = (<Buffer>value)._buffer
         pointer = buffer[0].pointer()
         memcpy(target, &pointer, 8)

@@ -24,7 +24,7 @@ from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_way, release_holder, retain
 from ftcuda._objects.support.public_class cimport stand_above
-from ftcuda._objects.support.raising cimport deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport release_and_warn, raise_status, refuse_to_make
 
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
 from ftcuda._objects.support.handles import checked_handle
@@ -147,7 +147,7 @@ cdef class Buffer(BufferHandle):
     @property
     def owner(self):
         """The object that holds foreign memory; None once closed. Thread safety: atomic."""
-        cdef core.Handout handout
+        cdef core.ReleasedHolder released
         found = None
         if self._buffer.holder() != NULL and self._buffer.enter():
             holder = <object>self._buffer.holder()
@@ -155,8 +155,8 @@ cdef class Buffer(BufferHandle):
                 found = (<Ownership>holder).owner
             holder = None
             with nogil:
-                self._buffer.leave(handout)
-            release_holder(&self._buffer.context(), handout.holder, handout.event, False)
+                self._buffer.leave(released)
+            release_holder(&self._buffer.context(), released.holder, released.event, False)
         return found
 
     @property
@@ -209,7 +209,7 @@ cdef class Buffer(BufferHandle):
         until the work submitted with it is done.
         """
         cdef streams.Stream* core_stream = NULL
-        cdef core.Handout handout
+        cdef core.ReleasedHolder released
         cdef Stream closing_stream
         if stream is not None:
             closing_stream = as_stream(stream)
@@ -220,10 +220,10 @@ cdef class Buffer(BufferHandle):
                     (<Deallocation>holder).name(closing_stream)
                 holder = None
                 with nogil:
-                    self._buffer.leave(handout)
-                release_holder(&self._buffer.context(), handout.holder, handout.event, False)
+                    self._buffer.leave(released)
+                release_holder(&self._buffer.context(), released.holder, released.event, False)
         self.end(core_stream, stream, False)
-        deliver_mail()
+        release_and_warn()
 
     def __enter__(self):
         return self
@@ -357,10 +357,10 @@ cdef class Buffer(BufferHandle):
         view.internal = NULL
 
     def __releasebuffer__(self, Py_buffer* view):
-        cdef core.Handout handout
+        cdef core.ReleasedHolder released
         with nogil:
-            self._buffer.leave(handout)
-        release_holder(&self._buffer.context(), handout.holder, handout.event, False)
+            self._buffer.leave(released)
+        release_holder(&self._buffer.context(), released.holder, released.event, False)
 
     def __array__(self, dtype=None, copy=None):
         """The bytes as a numpy array. numpy asks where the buffer protocol refuses, and is told

@@ -52,7 +52,7 @@ cdef class BufferHandle:
 
     cdef int end(self, streams.Stream* stream, object named, bint collected) except -1:
         """Closes, and lets go of what held the memory. `collected`: by a finalizer."""
-        cdef core.Handout handout
+        cdef core.ReleasedHolder released
         cdef Status status
         cdef Context* context = &self._buffer.context()
         # Work keeps buffers of foreign memory: one to which only the finalizer's caller refers has none.
@@ -63,12 +63,12 @@ cdef class BufferHandle:
             announcement = Announcement.of(self, named, not collected)
         self._shows_holder.store(False)  # before anybody can take it out of the core
         with nogil:
-            status = self._buffer.close(stream, idle, amid_collection(), handout)
+            status = self._buffer.close(stream, idle, amid_collection(), released)
         if not status.ok():
             raise_status(status, "close", self, () if named is None else (("the stream", named),))
         if announcement is not None and self._buffer.announce_close():
             make_call(announcement, not collected)
-        return release_holder(context, handout.holder, handout.event, not collected)
+        return release_holder(context, released.holder, released.event, not collected)
 
     cdef object where(self):
         """The ordinal of the device, -1 for the host's memory."""
@@ -104,13 +104,13 @@ cdef class Announcement(PendingCall):
     cdef bint _closing
 
     def __dealloc__(self):
-        cdef core.Handout handout
+        cdef core.ReleasedHolder released
         if self._buffer == NULL:
             return
         if self._entered:
             with nogil:
-                self._buffer.leave(handout)
-            release_holder(&self._buffer.context(), handout.holder, handout.event, self._closing)
+                self._buffer.leave(released)
+            release_holder(&self._buffer.context(), released.holder, released.event, self._closing)
         self._buffer.release_attached()
 
     @staticmethod

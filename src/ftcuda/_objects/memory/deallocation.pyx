@@ -73,12 +73,12 @@ cdef class Deallocation(PendingCall):
 
 cdef class Ownership:
     def __dealloc__(self):
-        cdef buffers.Handout handout
+        cdef buffers.ReleasedHolder released
         end_hold(self._held)
         if self._lent != NULL:
             with nogil:
-                self._lent.leave(handout)
-            release_holder(&self._lent.context(), handout.holder, handout.event, False)
+                self._lent.leave(released)
+            release_holder(&self._lent.context(), released.holder, released.event, False)
             self._lent.release_attached()
 
     @staticmethod

@@ -18,7 +18,7 @@ from ftcuda._objects.memory.buffer cimport Buffer, checked_buffer
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
-from ftcuda._objects.support.raising cimport check, deliver_warnings, raise_status
+from ftcuda._objects.support.raising cimport check, warn_of_errors, raise_status
 
 from ftcuda._objects.support.hooks import ALLOCATED, announce
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM
@@ -189,7 +189,7 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
     cdef core.MemoryResource* source = resource.opened()
     cdef Context* context = &source.context()
     cdef Stream allocating_stream
-    deliver_warnings()
+    warn_of_errors()
     if stream is None and resource.is_stream_ordered:
         stream = LEGACY_DEFAULT_STREAM
     if stream is not None:

@@ -7,7 +7,7 @@ from core.sync.ref cimport Ref
 from libcpp cimport bool
 from core.sync.reason cimport Status
 from ftcuda._objects.device.device_handle cimport DeviceHandle, device_of
-from ftcuda._objects.support.raising cimport check, deliver_mail, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, release_and_warn, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.options import EventOptions, checked, refuse_ipc
@@ -116,7 +116,7 @@ cdef class Event:
         with nogil:
             status = self._event.synchronize(limit)
         check(status, "synchronise", self)
-        deliver_mail()
+        release_and_warn()
 
     def close(self):
         """Destroys the event; calls in progress in other threads complete first. Idempotent.
@@ -125,7 +125,7 @@ cdef class Event:
         """
         with nogil:
             self._event.close()
-        deliver_mail()
+        release_and_warn()
 
     def __sub__(self, other):
         cdef Status status

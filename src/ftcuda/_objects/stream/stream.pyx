@@ -16,7 +16,7 @@ from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, devic
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.driver cimport require_driver
-from ftcuda._objects.support.raising cimport check, deliver_mail, noun_of, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check, release_and_warn, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.handles import checked_handle, handle_of
@@ -203,7 +203,7 @@ cdef class Stream:
         with nogil:
             status = stream.synchronize(limit)
         check(status, "synchronise", self)
-        deliver_mail()
+        release_and_warn()
 
     def record(self, event=None, options=None):
         """Records an event behind the work submitted so far.
@@ -308,7 +308,7 @@ cdef class Stream:
         if self._stream != NULL:
             with nogil:
                 self._stream.close()
-        deliver_mail()
+        release_and_warn()
 
     def __eq__(self, other):
         if not isinstance(other, Stream):

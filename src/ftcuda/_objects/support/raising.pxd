@@ -15,5 +15,5 @@ cdef inline int check(Status status, str verb, object subject) except -1:
 
 cdef int refuse_in_child(str verb, object subject) except -1
 cdef str noun_of(object thing)
-cdef int deliver_mail() except -1
-cdef int deliver_warnings() except -1
+cdef int release_and_warn() except -1
+cdef int warn_of_errors() except -1

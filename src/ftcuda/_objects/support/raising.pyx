@@ -3,7 +3,7 @@
 import re
 import warnings
 
-from core.device.mailbox cimport Notice, has_mail, pop, pop_dropped
+from core.device.deferred_errors cimport DeferredError, any_deferred_error, pop, pop_dropped
 from core.driver.status cimport describe, error_name, error_text
 from core.sync.fork cimport is_forked
 from core.sync.reason cimport Reason, Status
@@ -186,23 +186,23 @@ cdef int refuse_in_child(str verb, object subject) except -1:
 STICKY = frozenset({214, 226, 700, 702, 710, 714, 715, 716, 717, 718, 719})
 
 
-cdef int deliver_mail() except -1:
+cdef int release_and_warn() except -1:
     """What waits for a caller: objects whose work is done go, and failures of destructors become warnings."""
     release_done()
-    return deliver_warnings()
+    return warn_of_errors()
 
 
-cdef int deliver_warnings() except -1:
+cdef int warn_of_errors() except -1:
     """Warns of the failures of destructors since the last time."""
-    cdef Notice notice
+    cdef DeferredError error
     cdef size_t dropped
-    if not has_mail():
+    if not any_deferred_error():
         return 0
-    while pop(notice):
-        code = notice.status.code()
-        entry = decode(describe(notice.status.entry()).symbol)
+    while pop(error):
+        code = error.status.code()
+        entry = decode(describe(error.status.entry()).symbol)
         warnings.warn(
-            f"cannot {decode(notice.verb)} {decode(notice.object)}: {decode(error_name(code))} "
+            f"cannot {decode(error.verb)} {decode(error.object)}: {decode(error_name(code))} "
             f"({decode(error_text(code))}) from {entry}, while a destructor ran",
             CUDAWarning,
             stacklevel=2,

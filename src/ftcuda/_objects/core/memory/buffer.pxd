@@ -10,8 +10,8 @@ from core.sync.ref cimport Ref
 
 
 cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
-    cppclass Handout "ftcuda::core::Buffer::Handout":
-        Handout()
+    cppclass ReleasedHolder "ftcuda::core::Buffer::ReleasedHolder":
+        ReleasedHolder()
         void* holder
         CUevent event
 
@@ -31,13 +31,13 @@ cdef extern from "_core/memory/buffer.hpp" namespace "ftcuda::core" nogil:
         uint64_t pointer()
         size_t size()
         Context& context()
-        Status close(Stream* stream, bool idle, bool collected, Handout& handout) except +
+        Status close(Stream* stream, bool idle, bool collected, ReleasedHolder& released) except +
         @staticmethod
         void end_collection()
         bool is_closed()
         void release_attached()
         bool enter()
-        void leave(Handout& handout)
+        void leave(ReleasedHolder& released)
         void retain()
         Status charge_to(Account& account) except +
         Status order_before(Stream& consumer) except +

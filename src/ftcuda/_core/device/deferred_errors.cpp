@@ -1,4 +1,4 @@
-#include "mailbox.hpp"
+#include "deferred_errors.hpp"
 
 #include "../sync/fork.hpp"
 #include "../sync/mutex.hpp"
@@ -6,29 +6,29 @@
 #include <array>
 #include <atomic>
 
-namespace ftcuda::core::mailbox {
+namespace ftcuda::core::deferred_errors {
 
 namespace {
 
 constexpr std::size_t capacity = 64;
 
-class Mailbox {
+class Errors {
 public:
-    void post(const Notice& notice) noexcept {
+    void add(const DeferredError& error) noexcept {
         const Lock lock(mutex_);
         if (count_ == capacity) {
             ++dropped_;
             return;
         }
-        notices_[(first_ + count_) % capacity] = notice;
+        kept_[(first_ + count_) % capacity] = error;
         ++count_;
         waiting_.store(count_, std::memory_order_relaxed);
     }
 
-    bool pop(Notice& notice) noexcept {
+    bool pop(DeferredError& error) noexcept {
         const Lock lock(mutex_);
         if (count_ == 0) return false;
-        notice = notices_[first_];
+        error = kept_[first_];
         first_ = (first_ + 1) % capacity;
         --count_;
         waiting_.store(count_, std::memory_order_relaxed);
@@ -42,30 +42,30 @@ public:
         return dropped;
     }
 
-    bool has_mail() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
+    bool any() const noexcept { return waiting_.load(std::memory_order_relaxed) != 0; }
 
 private:
     // Synchronises itself: a hint of count_, read without the lock.
     std::atomic<std::size_t> waiting_{0};
 
     // Guarded by mutex_.
-    Mutex mutex_{Rank::mailbox};
-    std::array<Notice, capacity> notices_ GUARDED_BY(mutex_){};
+    Mutex mutex_{Rank::deferred_errors};
+    std::array<DeferredError, capacity> kept_ GUARDED_BY(mutex_){};
     std::size_t first_ GUARDED_BY(mutex_) = 0;
     std::size_t count_ GUARDED_BY(mutex_) = 0;
     std::size_t dropped_ GUARDED_BY(mutex_) = 0;
 };
 
-Mailbox& mailbox = *new Mailbox;  // never destroyed: destructors post to it while the process exits
+Errors& errors = *new Errors;  // never destroyed: destructors add to it while the process exits
 
 }  // namespace
 
-void post(Status status, const char* verb, const char* object) noexcept {
-    if (!status.ok() && !is_forked()) mailbox.post({status, verb, object});
+void add(Status status, const char* verb, const char* object) noexcept {
+    if (!status.ok() && !is_forked()) errors.add({status, verb, object});
 }
 
-bool has_mail() noexcept { return mailbox.has_mail() && !is_forked(); }
-bool pop(Notice& notice) noexcept { return mailbox.pop(notice); }
-std::size_t pop_dropped() noexcept { return mailbox.pop_dropped(); }
+bool any() noexcept { return errors.any() && !is_forked(); }
+bool pop(DeferredError& error) noexcept { return errors.pop(error); }
+std::size_t pop_dropped() noexcept { return errors.pop_dropped(); }
 
-}  // namespace ftcuda::core::mailbox
+}  // namespace ftcuda::core::deferred_errors

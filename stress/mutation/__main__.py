@@ -1,4 +1,4 @@
-"""``python -m stress.sabotage``: builds each mutant of the core and sees that something notices it."""
+"""``python -m stress.mutation``: builds each mutant of the core and sees that something notices it."""
 
 import argparse
 import json
@@ -180,10 +180,10 @@ def quick_killers(mutants: Iterable[dict]) -> list[str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m stress.sabotage", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m stress.mutation", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutants")
     parser.add_argument("--share", type=int, nargs=2, metavar=("NUMBER", "SHARES"), help="only one of so many shares")
-    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "sabotage", help="where to build")
+    parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation", help="where to build")
     parser.add_argument("--json", type=Path, help="where to write the outcomes")
     options = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 140, markup=False, emoji=False)
