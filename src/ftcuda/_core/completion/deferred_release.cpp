@@ -59,7 +59,8 @@ private:
 class Sweep final : public Service {
 public:
     Sweep() noexcept : Service(std::chrono::milliseconds(10)) {}
-    // Waits until the service has nothing in its hands.
+    // Looks begun and ended: odd while the service has one in its hands, which wait_for_look() waits for.
+    std::uint64_t looks() const noexcept { return looks_.load(); }
     void wait_for_look() EXCLUDES(mutex_) { const Lock lock(mutex_); }
 
 private:
@@ -69,6 +70,7 @@ private:
     bool look() noexcept EXCLUDES(mutex_);
 
     Mutex mutex_{Rank::sweep};
+    std::atomic<std::uint64_t> looks_{0};  // sequentially consistent, as the counts of the queues
     // Of the service alone.
     std::uint64_t popped_ = 0;
     int turns_ = 0;
@@ -120,8 +122,10 @@ Retained* take_reached() noexcept {
 bool Sweep::look() noexcept {
     if (!driver::background::may_go_on()) return false;
     const Lock lock(mutex_);
+    ++looks_;
     Retained* const found = take_if_over();
     if (found != nullptr) (found->object == nullptr ? references : objects).put(*found);
+    ++looks_;
     return found != nullptr;
 }
 
@@ -211,8 +215,8 @@ std::size_t waiting() noexcept { return waiting_queue.count(); }
 
 void* pop_done() {
     if (is_forked()) return nullptr;
-    bool is_alone = false;
     for (;;) {
+        const std::uint64_t looks = sweep.looks();
         Retained* found = objects.take();
         if (found == nullptr) found = references.take();
         if (found == nullptr) found = take_reached();
@@ -222,9 +226,8 @@ void* pop_done() {
             popped.fetch_add(1, std::memory_order_relaxed);
             return object;
         }
-        if (is_alone) return nullptr;
+        if (looks % 2 == 0 && sweep.looks() == looks) return nullptr;
         sweep.wait_for_look();  // it may have had the last one in its hands
-        is_alone = true;
     }
 }
 

@@ -3,7 +3,7 @@
 #include "../../_driver/schedule.hpp"
 #include "../sync/fork.hpp"
 
-#include <system_error>
+#include <exception>
 #include <thread>
 
 namespace ftcuda::core {
@@ -22,7 +22,7 @@ void Service::want() noexcept {
     if (is_forked()) return;
     try {
         start();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
         return;  // the next one to want it tries again
     }
     const Lock lock(mutex_);

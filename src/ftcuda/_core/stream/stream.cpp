@@ -1,7 +1,6 @@
 #include "stream.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
@@ -70,8 +69,6 @@ Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
     stream = std::move(made);
     return {};
 }
-
-void Stream::keep_owner(void* owner) { owner_ = Ref<Shared>::adopt(new deferred_release::ForeignReference(owner)); }
 
 Status Stream::find_default(Context& context, CUstream token, Stream*& stream) {
     std::atomic<Stream*>& published = token == CU_STREAM_LEGACY ? context.legacy_stream_ : context.per_thread_stream_;

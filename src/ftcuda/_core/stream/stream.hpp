@@ -5,6 +5,7 @@
 // waits. States of the word: see lifetime.hpp.
 #pragma once
 
+#include "../completion/deferred_release.hpp"
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
@@ -78,7 +79,7 @@ public:
 
     // For a foreign stream, before others see it: an object of the caller's, which is let go of (deferred_release.hpp)
     // when the last reference to the stream is gone.
-    void keep_owner(void* owner);
+    void keep_owner(Ref<deferred_release::ForeignReference> owner) noexcept { owner_ = std::move(owner); }
 
 private:
     friend class Submission;
@@ -103,8 +104,8 @@ private:
     const Kind kind_;
     unsigned flags_ = 0;
     int priority_ = 0;
-    std::uint64_t id_ = 0;  // 0 for the per-thread default stream
-    Ref<Shared> owner_;     // null for streams of our own
+    std::uint64_t id_ = 0;                           // 0 for the per-thread default stream
+    Ref<deferred_release::ForeignReference> owner_;  // null for streams of our own
 
     // Synchronises itself; set once, if ever.
     std::atomic<bool> may_be_captured_;

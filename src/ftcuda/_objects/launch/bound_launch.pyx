@@ -1,7 +1,6 @@
 """Launches whose arguments are bound."""
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from cpython.ref cimport Py_INCREF
 
 cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
@@ -14,7 +13,7 @@ from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, unpack, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
-from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
 from ftcuda._objects.support.raising cimport raise_status, refuse_in_child, refuse_to_make
 
 from ftcuda._objects.support.options import integer
@@ -152,9 +151,7 @@ cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* blo
         pack_reference(kernel, index, value, None, block, &argument)
     elif argument.buffer != NULL:
         argument.foreign = argument.buffer.holder() != NULL
-    value = unpack(kernel, index, value, block)
-    bound = BoundArgument(argument, Ref[ForeignReference].adopt(new ForeignReference(<void*>value)))
-    Py_INCREF(value)  # the core's; release_done() takes it over
+    bound = BoundArgument(argument, foreign_reference(unpack(kernel, index, value, block)))
     return 0
 
 

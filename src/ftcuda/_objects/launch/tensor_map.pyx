@@ -1,19 +1,17 @@
 """Tensor maps."""
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
-from cpython.ref cimport Py_INCREF
 from libc.string cimport memcpy
 
 cimport core.launch.tensor_map as core
 from core.device.device cimport Context
-from core.completion.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.arrays.dlpack cimport CPU, CUDA
 from ftcuda._objects.arrays.imports cimport located, view_of_argument
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
-from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_in_child, refuse_to_make
 
 from ftcuda._objects.support.options import checked
@@ -201,8 +199,7 @@ refuse_to_make(TensorMapDescriptor)
 
 cdef int hold(core.MappedMemory& memory, ViewHandle view) except -1:
     """Makes `view` the memory of a map."""
-    memory.tensor = Ref[ForeignReference].adopt(new ForeignReference(<void*>view))
-    Py_INCREF(view)  # the core's; release_done() takes it over
+    memory.tensor = foreign_reference(view)
     memory.buffer = view.core_buffer()
     return 0
 

@@ -69,8 +69,8 @@ cdef class Buffer(BufferHandle):
         mr : MemoryResource, optional
             A resource written in Python, which allocated the memory: its ``deallocate(ptr, size, stream=...)`` is
             called once, when the buffer is closed or collected. If work that was submitted with the buffer is not done
-            by then, it is called when it is, by a later call of ftcuda in any thread; but at once, with a stream that
-            was made to wait for that work, if ``mr.is_stream_ordered`` is true.
+            by then, it is called soon after it is, by a thread of ftcuda's; but at once, with a stream that was made to
+            wait for that work, if ``mr.is_stream_ordered`` is true.
         owner : object, optional
             Kept alive until the buffer is closed or collected and the work submitted with it is done; closing waits for
             that.

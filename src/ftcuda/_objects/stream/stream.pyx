@@ -3,7 +3,6 @@
 import sys
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
-from cpython.ref cimport Py_INCREF
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
@@ -14,7 +13,7 @@ from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.stream.event cimport Event
-from ftcuda._objects.support.deferred_release cimport release_done
+from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
 from ftcuda._objects.support.driver cimport require_driver
 from ftcuda._objects.support.raising cimport check, release_and_warn, noun_of, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
@@ -346,8 +345,7 @@ cdef Stream wrap(size_t handle, object owner):
     if owner is not None:
         # Until the last buffer that was used in the stream has gone, and where the collector does not see it: it would
         # end the owner, and the stream with it, while a free has still to be put in its order.
-        Py_INCREF(owner)  # the core's; release_done() takes it over
-        made.get().keep_owner(<void*>owner)
+        made.get().keep_owner(foreign_reference(owner))
     return Stream.adopt(made.detach())
 
 

@@ -1,7 +1,9 @@
 from core.device.device cimport Context, CUevent
-from core.completion.deferred_release cimport Retention
+from core.completion.deferred_release cimport ForeignReference, Retention
+from core.sync.ref cimport Ref
 
 cdef Retention* retain(Retention& retention, object wanted) except NULL
+cdef Ref[ForeignReference] foreign_reference(object wanted) except *
 cdef int release_after(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1

@@ -17,9 +17,10 @@ from libcpp.vector cimport vector
 cimport core.completion.deferred_release as core
 cimport core.completion.handover as handover
 from core.device.device cimport Context, CUevent
-from core.completion.deferred_release cimport Retention
+from core.completion.deferred_release cimport ForeignReference, Retention
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Reason, Status
+from core.sync.ref cimport Ref
 from ftcuda._objects.support.waiting cimport limit_of, pass_on
 
 from ftcuda._objects.support.own_objects import end_own_objects
@@ -122,6 +123,14 @@ cdef Retention* retain(Retention& retention, object wanted) except NULL:
     return &retention
 
 
+cdef Ref[ForeignReference] foreign_reference(object wanted) except *:
+    """A reference of the core's to `wanted`; who lets go of it last leaves that to `release_done`."""
+    cdef Ref[ForeignReference] made = Ref[ForeignReference].adopt(new ForeignReference(<void*>wanted))
+    Py_INCREF(wanted)  # the core's; release_done() takes it over
+    start_thread()
+    return made
+
+
 cdef int release_after(Context* context, CUevent event, object wanted) except -1:
     """Retains `wanted` until `event`, which is taken over, is reached."""
     cdef Retention retention
@@ -198,7 +207,7 @@ cdef int release_holder(Context* context, void* holder, CUevent event, bint clos
         with nogil:
             core.retain(retention, holder)
             core.release_after(context[0], event, move(retention))
-        return 0
+        return start_thread()
     let_go(reference)
     if left_to_outermost and nested_releases == 0:
         left_to_outermost = False

@@ -21,4 +21,4 @@ cdef extern from "_core/completion/deferred_release.hpp" namespace "ftcuda::core
     void* pop_done()
 
     cppclass ForeignReference(Shared):
-        ForeignReference(void* object)
+        ForeignReference(void* object) except +

@@ -1,6 +1,7 @@
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
+from core.completion.deferred_release cimport ForeignReference
 from core.device.device cimport Context, CUevent
 from core.stream.event cimport Event
 from core.sync.limit cimport Limit
@@ -24,7 +25,7 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         Status wrap(CUstream cu_stream, Ref[Stream]& stream) except +
         @staticmethod
         Status find_default(Context& context, CUstream token, Stream*& stream) except +
-        void keep_owner(void* owner) except +
+        void keep_owner(Ref[ForeignReference] owner)
         Context& context()
         CUstream cu_stream()
         CUstream share_cu_stream()
