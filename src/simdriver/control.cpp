@@ -213,9 +213,24 @@ int clock_wait(unsigned threads, std::uint64_t milliseconds) {
     return wait_for_progress(lock, milliseconds, [&] { return clock::waiting() >= threads; }) ? 1 : 0;
 }
 
+// One thread moves the clock at a time: the driver's lock is let go of while it waits for what it has set off.
+bool is_advancing = false;  // under that lock
+struct Advance {
+    Advance() noexcept { is_advancing = true; }
+    Advance(const Advance&) = delete;
+    Advance& operator=(const Advance&) = delete;
+    ~Advance() {
+        is_advancing = false;
+        driver_state().progress.notify_all();
+    }
+};
+
 // From one time that somebody waits for to the next, so that each has its effect before the next one comes.
 int clock_advance(std::int64_t nanoseconds, std::uint64_t milliseconds) {
     Guard lock(driver_state().mutex);
+    if (!wait_for_progress(lock, milliseconds, [] { return !is_advancing; })) return 0;
+    const Advance advance;
+    if (nanoseconds > clock::end_of_time - clock::now()) return -1;
     const clock::Nanoseconds target = clock::after(clock::now(), nanoseconds);
     if (scheduler::is_active()) {  // which decides when the effects come
         clock::move(target);

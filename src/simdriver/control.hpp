@@ -105,7 +105,7 @@ struct FtcudaSimControl {
     std::int64_t (*clock_now)();  // nanoseconds since then
     std::uint64_t (*clock_waiting)();
     int (*clock_wait)(unsigned threads, std::uint64_t milliseconds);
-    // Back when all that waited have seen the new time; a scheduled thread at once.
+    // Back when all that waited have seen the new time; a scheduled thread at once. -1: time would end.
     int (*clock_advance)(std::int64_t nanoseconds, std::uint64_t milliseconds);
     int (*clock_delay)(void* stream, std::int64_t nanoseconds);  // CUresult
 };

@@ -61,6 +61,11 @@ def test_handles_of_cuda_bindings(bindings, device, stream, scale, filled):
     view.copy_to(host, stream=foreign)
     assert (host == 2 * np.arange(96)).all()
     view.close()
+    for value in (bindings.CUdeviceptr(source.handle), bindings.CUstream(5)):
+        with pytest.raises(TypeError, match=r"argument 2 of .* a handle, which is an integer of 8 bytes"):
+            launch(foreign, ONE, kernel, source, target, value, 96)
+        with pytest.raises(TypeError, match=r"argument 3 of .* a handle, which is an integer of 8 bytes"):
+            kernel.bind(ONE, source, target, 2.0, value)
     foreign.close()
     for wrong in ("7", 7.0, None, True):
         with pytest.raises(TypeError, match="int or a handle"):

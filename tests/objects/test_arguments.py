@@ -3,6 +3,7 @@
 import ctypes
 import math
 from enum import IntEnum
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -219,6 +220,28 @@ def test_floats_are_rounded_and_infinity_is_itself(ways, value):
         assert way("float32", value, 4) == np.float32(value).tobytes()
     inf = complex(math.inf, -math.inf)
     assert ways[0]("complex64", inf) == np.complex64(inf).tobytes()
+
+
+def nearest(value):
+    """Of the float32 below and the one above, by exact arithmetic; of two that are as near, the even one."""
+    near = np.float32(min(float(value), LARGEST))
+    with np.errstate(over="ignore"):
+        candidates = {float(each) for each in (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf)))}
+    even = lambda each: int(np.float32(each).view("u4")) % 2  # noqa: E731
+    return min((abs(Fraction(each) - value), even(each), each) for each in candidates if math.isfinite(each))[2]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        2**60 + 2**36 + 1, 2**60 + 2**36, 2**60 + 3 * 2**36, -(2**60 + 2**36 + 1), 2**100 + 2**76 + 1, 2**100 + 2**76,
+        2**128 - 2**103 - 1, 2**63 - 1, -(2**63), 2**64 + 1, 0, -1, 2**24 + 1,
+    ],
+)  # fmt: skip
+def test_integers_are_rounded_once(ways, value):
+    """Mutant: an integer that becomes a double before it becomes a float."""
+    for way in ways:
+        assert way("float32", value, 4) == np.float32(nearest(value)).tobytes()
 
 
 def test_a_bool_parameter_is_a_byte(ways):

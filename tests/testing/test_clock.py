@@ -180,6 +180,67 @@ def test_moves_of_a_scheduled_thread(device, stream):
         assert together(2, work, schedule=Schedule("random", seed=3)) == [1.0, "done"]
 
 
+def test_threads_that_advance_move_the_clock_in_turn(device):
+    """Mutant: an advance that goes to where it began to, whatever others did meanwhile."""
+    streams = [device.create_stream() for _ in range(4)]
+    for _ in range(20):
+        with simulated_clock() as clock:
+            for stream in streams:
+                clock.delay(stream, 0.5)
+            times = []
+            moved = together(5, lambda index: clock.advance(1.0) if index else times.extend(clock.now() for _ in range(200)))
+            assert moved == [None] * 5 and clock.now() == 4.0
+            assert times == sorted(times)
+    for stream in streams:
+        stream.close()
+
+
+def test_work_is_not_done_before_its_time(device, stream):
+    """Mutant: a clock that says the time of limits, which comes after the work of that time."""
+    with simulated_clock() as clock:
+        for _ in range(40):
+            begun = clock.now()
+            clock.delay(stream, 10.0)
+
+            def wait(index, begun=begun):
+                if index == 0:
+                    return clock.advance(20.0, waiting=1)
+                stream.sync(timeout=50.0)
+                return clock.now() - begun
+
+            assert together(2, wait)[1] >= 10.0
+
+
+def test_a_clock_whose_block_has_ended(device, stream):
+    with simulated_clock() as clock:
+        pass
+    with simulated_clock() as other:
+        for use in (clock.now, lambda: clock.waiting, clock.wait_for_waiting, lambda: clock.advance(1), lambda: clock.delay(stream, 1)):
+            with pytest.raises(RuntimeError, match="has ended"):
+                use()
+        assert other.now() == 0
+
+
+def test_a_clock_has_an_end(run_python):
+    """In a process of its own: the time of a process never runs backwards."""
+    assert run_python(END_OF_TIME).split() == ["8.0", "8.0", "refused"]
+
+
+END_OF_TIME = """
+from ftcuda import Device
+from ftcuda.testing import simulated_clock
+Device(0).create_stream()
+with simulated_clock() as clock:
+    for _ in range(8):
+        clock.advance(1e9)
+    print(clock.now() / 1e9)
+    try:
+        clock.advance(1e9)
+    except ValueError as error:
+        print(clock.now() / 1e9, "refused" if "the clock ends" in str(error) else error)
+"""
+
+
 def test_what_a_clock_refuses(device, stream):
     with simulated_clock() as clock:
         for seconds in (-1, float("nan"), float("inf"), 2e9):
@@ -190,6 +251,20 @@ def test_what_a_clock_refuses(device, stream):
             pass
         with pytest.raises(TimeoutError, match="0 threads wait, and not 2"):  # by the real clock
             clock.advance(1, waiting=2, timeout=0.01)
+        for move in (clock.advance, lambda seconds: clock.delay(stream, seconds)):
+            for wrong in (True, "1", None):
+                with pytest.raises(TypeError, match="must be a number"):
+                    move(wrong)
+        with pytest.raises(TypeError, match="must be a Stream, not int"):
+            clock.delay(5, 1)
+        for wrong in (-1, True):
+            with pytest.raises(ValueError, match="number of threads"):
+                clock.advance(1, waiting=wrong)
+        with pytest.raises(TypeError):
+            clock.advance(1, waiting=1.5)
+        for wrong in (-1, float("nan")):
+            with pytest.raises(ValueError, match="timeout must be"):
+                clock.advance(1, timeout=wrong)
         assert clock.now() == 0
         closed = device.create_stream()
         handle = closed.handle

@@ -2,19 +2,29 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from numbers import Real
+from operator import index
 
 from ftcuda import Stream
 from ftcuda.testing import simulation
 
 
 class Clock:
-    """The simulated time. Made by :func:`simulated_clock`; of no use when its block has ended.
+    """The simulated time. Made by :func:`simulated_clock`. When its block has ended, every method raises RuntimeError.
 
-    Thread safety of every method: atomic.
+    Thread safety of every method: atomic. Of several threads that advance the clock at once each moves it in its turn.
     """
+
+    def __init__(self) -> None:
+        self._has_ended = False
+
+    def _check(self) -> None:
+        if self._has_ended:
+            raise RuntimeError("the block of this clock has ended")
 
     def now(self) -> float:
         """Returns the seconds since the block began."""
+        self._check()
         return simulation.clock_now() / 1e9
 
     @property
@@ -23,6 +33,7 @@ class Clock:
 
         Those that a schedule runs do not count.
         """
+        self._check()
         return simulation.clock_waiting()
 
     def wait_for_waiting(self, threads: int = 1, *, timeout: float = 60.0) -> None:
@@ -39,7 +50,8 @@ class Clock:
         TimeoutError
             Fewer do.
         """
-        if not simulation.clock_wait(threads, timeout):
+        self._check()
+        if not simulation.clock_wait(checked_count(threads), checked_timeout(timeout)):
             raise TimeoutError(f"{self.waiting} threads wait, and not {threads}, after {timeout} seconds")
 
     def advance(self, seconds: float, *, waiting: int = 0, timeout: float = 60.0) -> None:
@@ -60,11 +72,14 @@ class Clock:
         ------
         TimeoutError
             Fewer threads wait; or one that waited does neither.
+        ValueError
+            The clock ends after nine billion seconds, in all blocks of a process.
         """
+        self._check()
         nanoseconds = in_nanoseconds(seconds)
-        if waiting:
+        if checked_count(waiting):
             self.wait_for_waiting(waiting, timeout=timeout)
-        if not simulation.clock_advance(nanoseconds, timeout):
+        if not simulation.clock_advance(nanoseconds, checked_timeout(timeout)):
             raise TimeoutError(f"a thread that waits has not asked again after {timeout} seconds")
 
     def delay(self, stream: Stream, seconds: float) -> None:
@@ -78,14 +93,33 @@ class Clock:
         seconds : float
             Simulated ones, from 0 up.
         """
+        self._check()
+        if not isinstance(stream, Stream):
+            raise TypeError(f"stream must be a Stream, not {type(stream).__name__}")
         simulation.clock_delay(stream.handle, in_nanoseconds(seconds))
 
 
 def in_nanoseconds(seconds: float) -> int:
     """Returns a span as the driver counts it."""
+    if isinstance(seconds, bool) or not isinstance(seconds, Real):
+        raise TypeError(f"seconds must be a number, not {type(seconds).__name__}")
     if not 0 <= seconds <= 1e9:
-        raise ValueError(f"the clock moves by seconds from 0 to a billion, not {seconds!r}")
+        raise ValueError(f"seconds must be from 0 to a billion, not {seconds!r}")
     return round(seconds * 1e9)
+
+
+def checked_count(threads: int) -> int:
+    """Returns a number of threads."""
+    if isinstance(threads, bool) or not 0 <= index(threads) < 2**31:
+        raise ValueError(f"a number of threads is from 0 up, not {threads!r}")
+    return index(threads)
+
+
+def checked_timeout(timeout: float) -> float:
+    """Returns seconds of the real time."""
+    if not timeout >= 0:
+        raise ValueError(f"timeout must be seconds from 0 up, not {timeout!r}")
+    return timeout
 
 
 @contextmanager
@@ -124,7 +158,9 @@ def simulated_clock() -> Iterator[Clock]:
     [None, 'too late']
     """
     simulation.clock_begin()
+    clock = Clock()
     try:
-        yield Clock()
+        yield clock
     finally:
+        clock._has_ended = True
         simulation.clock_end()

@@ -5,6 +5,7 @@ import os
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
+from operator import index
 
 from ftcuda.testing import simulation
 from ftcuda.testing.settling import empty_caches
@@ -30,7 +31,8 @@ class Schedule:
     between slices of a kernel, and, where ftcuda was built with ``-Dschedule_points=true``, at the atomics and locks of
     its core, the seed decides who goes on. The same seed gives the same run, if the threads do nothing that depends on
     the real time, and wait for each other only through ftcuda or the classes of this module. Limits such as
-    ``sync(timeout=)`` are of simulated time: when all wait, it jumps to the first of them.
+    ``sync(timeout=)`` are of simulated time: when all wait, it jumps to the first of them. What a context has in store,
+    such as idle events, shows too: the first run of a process may differ from the later ones, as a first call does.
 
     Attributes
     ----------
@@ -43,6 +45,13 @@ class Schedule:
     kind: str = "random"
     depth: int = 10
     seed: int = 1
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise ValueError(f"kind must be 'random' or 'pct', not {self.kind!r}")
+        if index(self.depth) < 1:
+            raise ValueError(f"depth must be from 1 up, not {self.depth!r}")
+        index(self.seed)
 
     @classmethod
     def parse(cls, text: str, seed: int = 1) -> "Schedule":

@@ -400,10 +400,12 @@ def clock_wait(unsigned threads, double timeout):
 def clock_advance(int64_t nanoseconds, double timeout):
     cdef Control sim = control()
     cdef uint64_t milliseconds = in_milliseconds(timeout)
-    cdef bint settled
+    cdef int settled
     with nogil:
         settled = sim.clock_advance(nanoseconds, milliseconds)
-    return settled
+    if settled < 0:
+        raise ValueError("the clock ends after nine billion seconds")
+    return settled != 0
 
 
 def clock_delay(uintptr_t stream, int64_t nanoseconds):

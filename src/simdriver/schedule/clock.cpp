@@ -96,7 +96,7 @@ void jump(Nanoseconds to) noexcept {
 
 std::uint64_t moves() noexcept { return state().moves.load(std::memory_order_relaxed); }
 Nanoseconds moved() noexcept { return state().moved; }
-Nanoseconds since_begin_of_test() noexcept { return now() - state().begin_of_test; }
+Nanoseconds since_begin_of_test() noexcept { return of_work() - state().begin_of_test; }
 
 void pause(Guard& lock, Waiter& waiter, std::uint64_t seen, Nanoseconds until) {
     waiter.until = until;

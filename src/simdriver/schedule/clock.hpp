@@ -10,6 +10,8 @@
 namespace ftcuda::sim::clock {
 
 using Nanoseconds = std::int64_t;
+// Where no test moves the clock to: the real time goes on from there.
+constexpr Nanoseconds end_of_time = 9'000'000'000'000'000'000;
 constexpr Nanoseconds never = std::numeric_limits<Nanoseconds>::max();
 
 // Whether a test moves the counter, or the scheduler that of its own threads.

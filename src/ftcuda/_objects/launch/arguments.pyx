@@ -15,7 +15,7 @@ from cpython.bytes cimport PyBytes_FromStringAndSize
 from cpython.complex cimport PyComplex_CheckExact, PyComplex_ImagAsDouble, PyComplex_RealAsDouble
 from cpython.float cimport PyFloat_AS_DOUBLE, PyFloat_CheckExact
 from cpython.long cimport PyLong_CheckExact
-from libc.math cimport isinf
+from libc.math cimport INFINITY, isinf, ldexpf
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
@@ -105,18 +105,44 @@ cdef int store_float(KernelHandle kernel, Py_ssize_t index, double value, char* 
     return 0
 
 
+cdef int store_rounded(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
+    """An integer for a floating-point parameter: rounded once, to the nearest, as C does."""
+    cdef ArgumentSlot slot = kernel._slots[index]
+    cdef float narrow
+    cdef double wide
+    if slot.kind == ParameterKind.float32:
+        narrow = nearest_float(value)
+        if isinf(narrow):
+            raise OverflowError(f"{describe(kernel, index)} cannot hold {value}")
+        memcpy(target, &narrow, 4)
+        return 0
+    try:
+        wide = <double>value
+    except OverflowError:
+        raise OverflowError(f"{describe(kernel, index)} cannot hold {value}") from None
+    memcpy(target, &wide, 8)
+    return 0
+
+
+cdef float nearest_float(object value) except? -1:
+    """By way of 64 bits, the lowest of which is set if any below them is: so a tie is one only if it is exact."""
+    cdef int64_t top
+    magnitude = abs(value)
+    surplus = max(magnitude.bit_length() - 62, 0)
+    if surplus > 256:
+        return <float>INFINITY
+    shifted = magnitude >> surplus
+    top = shifted | (shifted << surplus != magnitude)
+    return ldexpf(<float>(-top if value < 0 else top), surplus)
+
+
 cdef int store_integer(KernelHandle kernel, Py_ssize_t index, object value, char* target) except -1:
     cdef ArgumentSlot slot = kernel._slots[index]
     cdef int overflow = 0
     cdef int64_t signed_value
     cdef uint64_t bits
-    cdef double rounded
     if slot.kind == ParameterKind.float32 or slot.kind == ParameterKind.float64:
-        try:
-            rounded = <double>value
-        except OverflowError:
-            raise OverflowError(f"{describe(kernel, index)} cannot hold {value}") from None
-        return store_float(kernel, index, rounded, target)
+        return store_rounded(kernel, index, value, target)
     if slot.kind == ParameterKind.bytes or slot.size not in (1, 2, 4, 8):
         raise TypeError(
             f"{describe(kernel, index)} cannot be a Python int; give bytes, a numpy scalar or a ctypes structure of "
@@ -293,6 +319,7 @@ cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object val
     """
     cdef ViewHandle view
     cdef Context* context
+    cdef ArgumentSlot slot = kernel._slots[index]
     argument[0] = Argument()
     if type(value) is TensorMapDescriptor:
         check_map(kernel, index)
@@ -304,7 +331,11 @@ cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object val
         context = as_device(None).context_of() if stream is None else &stream.on(NULL).context()
         return pack_view(kernel, index, view, value, context, block, argument)
     if (stream is not None or not is_array(value)) and (handle := handle_of(value)) is not None:
-        store_integer(kernel, index, handle, block + kernel._slots[index].offset)
+        if slot.size != 8 or slot.kind == ParameterKind.float64:
+            raise TypeError(
+                f"{describe(kernel, index)} cannot be {type(value).__name__}, a handle, which is an integer of 8 bytes"
+            )
+        store_integer(kernel, index, handle, block + slot.offset)
         return None
     where, arrays = "", "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
     if stream is None:
