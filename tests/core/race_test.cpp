@@ -11,9 +11,7 @@
 #include "../../src/ftcuda/_core/completion/deferred_release.hpp"
 #include "../../src/ftcuda/_core/stream/section_holder.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
-#include "../../src/ftcuda/_driver/library.hpp"
-#include "../../src/ftcuda/_driver/loader.hpp"
-#include "../../src/simdriver/control.hpp"
+#include "simulated.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -402,21 +400,10 @@ void race_cache(Context& context, MemoryResource& upstream) {
     shared->close();
 }
 
-const FtcudaSimControl& control_of(const char* path) {
-    std::string error;
-    const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
-    CHECK(static_cast<bool>(library));
-    return *reinterpret_cast<const FtcudaSimControl* (*)()>(library.symbol("ftcuda_sim_control"))();
-}
-
 }  // namespace
 
 int main(int, char** arguments) {
-    std::string problem;
-    together(8, [&](unsigned) {
-        std::string mine;
-        CHECK(driver::load(driver::candidates("sim", arguments[1]), mine));
-    });
+    together(8, [&](unsigned) { test::load_simulated(arguments[1]); });
     CHECK(driver::loaded() && driver::loaded_driver().simulated);
 
     Context& context = *first_context(8);
@@ -443,7 +430,7 @@ int main(int, char** arguments) {
     race_cache(context, *pool);
     race_cache(context, *plain);
     race_cache(context, *MemoryResource::plain(context, MemoryKind::pinned));
-    const FtcudaSimControl* const control = &control_of(arguments[1]);
+    const FtcudaSimControl* const control = &test::control_of(arguments[1]);
     race_housekeeping(context, *control);
     CHECK(synchronize(context).ok());
     CHECK(!deferred_errors::any());

@@ -6,9 +6,7 @@
 #include "../../src/ftcuda/_core/completion/deferred_release.hpp"
 #include "../../src/ftcuda/_core/memory/copy.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
-#include "../../src/ftcuda/_driver/library.hpp"
-#include "../../src/ftcuda/_driver/loader.hpp"
-#include "../../src/simdriver/control.hpp"
+#include "simulated.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -136,23 +134,15 @@ void waits_end(Context& context) {
     for (int turn = 0; turn < 20; ++turn) CHECK(synchronize(context, Limit{1.0, nullptr}).ok());
 }
 
-const FtcudaSimControl& control_of(const char* path) {
-    std::string error;
-    const driver::Library library = driver::Library::open(path, error);  // the one that is loaded already
-    CHECK(static_cast<bool>(library));
-    return *reinterpret_cast<const FtcudaSimControl* (*)()>(library.symbol("ftcuda_sim_control"))();
-}
-
 }  // namespace
 
 int main(int count, char** arguments) {
-    std::string problem;
-    CHECK(driver::load(driver::candidates("sim", arguments[1]), problem));
+    test::load_simulated(arguments[1]);
     Device* device = nullptr;
     Context* context = nullptr;
     CHECK(Device::get(0, device).ok() && device->context(context).ok());
     const Ref<MemoryResource> memory = MemoryResource::plain(*context, MemoryKind::device);
-    stays_short(*context, *memory, control_of(arguments[1]));
+    stays_short(*context, *memory, test::control_of(arguments[1]));
     submit_only(*context, *memory, count > 2 ? std::atof(arguments[2]) : 1.0);
     objects_stay();
     callers_find_it(*context, *memory);

@@ -15,6 +15,8 @@ namespace {
 // Set once, before the first section; published with release, read with acquire.
 std::atomic<const ExclusiveSection::Tasks*> known_tasks{nullptr};
 
+std::atomic<std::uint64_t> threads_inside{0};  // that were in a section so far; relaxed: a counter
+
 }  // namespace
 
 void ExclusiveSection::learn_of_tasks_by(const Tasks& tasks) noexcept {
@@ -42,7 +44,8 @@ Status ExclusiveSection::begin(const void* holder, std::uint64_t task) {
     held_sections::remember(stream_, ++last_number_);
     levels_.push_back({holder, task});
     number_.store(last_number_, std::memory_order_relaxed);
-    owner_.store(&this_thread, std::memory_order_relaxed);
+    if (this_thread == none_yet) this_thread = 1 + threads_inside.fetch_add(1, std::memory_order_relaxed);
+    owner_.store(this_thread, std::memory_order_relaxed);
     note_task();
     lifetime_.begin_exclusive();
     while ((lifetime_.load() & Lifetime::inner_leases) != 0) changed_.wait(mutex_);
@@ -167,14 +170,14 @@ void ExclusiveSection::give_up_levels(std::uint64_t task) noexcept {
 
 void ExclusiveSection::mark_abandoned() noexcept {
     abandoned_ = true;
-    owner_.store(nullptr, std::memory_order_relaxed);  // the next thread may be given the same token
+    owner_.store(0, std::memory_order_relaxed);
     changed_.notify_all();
 }
 
 void ExclusiveSection::free() noexcept {
     levels_.clear();
     number_.store(0, std::memory_order_relaxed);
-    owner_.store(nullptr, std::memory_order_relaxed);
+    owner_.store(0, std::memory_order_relaxed);
     abandoned_ = false;
     lifetime_.end_exclusive();
     changed_.notify_all();

@@ -40,7 +40,7 @@ public:
 
     // For submissions: whether the section is the calling thread's, which may be over at any moment; if it is, whether
     // it is the running task's too; else wait() for its end; and wake who waits for what a submission has changed.
-    bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == &this_thread; }
+    bool is_mine() const noexcept { return owner_.load(std::memory_order_relaxed) == this_thread; }
     Status check_task() noexcept EXCLUDES(mutex_);
     Status wait() noexcept EXCLUDES(mutex_);
     void wake() noexcept EXCLUDES(mutex_);
@@ -54,8 +54,10 @@ public:
     static void learn_of_tasks_by(const Tasks& tasks) noexcept;
 
 private:
-    // Its address names the calling thread for as long as the thread lives.
-    inline static thread_local char this_thread = 0;
+    // The calling thread's number, which no other thread is given: on Windows a thread's variables go, and their
+    // addresses are others', before the thread gives its sections up. From its first section on.
+    static constexpr std::uint64_t none_yet = ~std::uint64_t{0};
+    inline static thread_local std::uint64_t this_thread = none_yet;
 
     // Waits until somebody tells of a change, or a task that is inside is found to have ended.
     void wait_for_change() noexcept REQUIRES(mutex_);
@@ -69,11 +71,11 @@ private:
     Stream& stream_;
     Lifetime& lifetime_;  // the stream's
 
-    // The thread that is inside, null when there is none or the section is abandoned. Written under the lock, but a
-    // thread may compare it with itself without: only that thread ever stores its own token. It may find itself there
-    // though another thread has just ended its section, and so looks again once it is inside
+    // The number of the thread that is inside, 0 when there is none or the section is abandoned. Written under the
+    // lock, but a thread may compare it with itself without: only that thread ever stores its own number. It may find
+    // itself there though another thread has just ended its section, and so looks again once it is inside
     // (Stream::begin_submission). Relaxed: the word orders.
-    std::atomic<const void*> owner_{nullptr};
+    std::atomic<std::uint64_t> owner_{0};
     // The number of the section, 0 when there is none. Stored under the lock. Relaxed: without it a hint.
     std::atomic<std::uint64_t> number_{0};
     // Whether there is a first_task(), for the section's own thread. Stored under the lock. Relaxed: without it a hint,
