@@ -83,13 +83,18 @@ Queue& objects = *new Queue;
 Queue& references = *new Queue;
 Sweep& sweep = *new Sweep;
 
+// How many are retained, in a queue or in somebody's hands. Sequentially consistent, as the counts of the queues.
+std::atomic<std::size_t> pending{0};
 std::atomic<std::uint64_t> popped{0};  // how many objects were taken back. Relaxed: it guards no data
 
 // Takes over one that is taken out of a queue: its object, the caller's from now on.
 void* end(Retained* retained) noexcept {
     const std::unique_ptr<Retained> mine(retained);  // whose references may let go of more
+    pending.fetch_sub(1);
     return mine->object;
 }
+
+void put_over(Retained& retained) noexcept { (retained.object == nullptr ? references : objects).put(retained); }
 
 void end_references() noexcept {
     while (Retained* const found = references.take()) end(found);
@@ -124,7 +129,7 @@ bool Sweep::look() noexcept {
     const Lock lock(mutex_);
     ++looks_;
     Retained* const found = take_if_over();
-    if (found != nullptr) (found->object == nullptr ? references : objects).put(*found);
+    if (found != nullptr) put_over(*found);
     ++looks_;
     return found != nullptr;
 }
@@ -151,7 +156,8 @@ void graph_is_gone(void* retained) { Release()(static_cast<Retained*>(retained))
 
 void Release::operator()(Retained* retained) const noexcept {
     if (is_forked()) return;
-    (retained->object == nullptr ? references : objects).put(*retained);
+    pending.fetch_add(1);
+    put_over(*retained);
     sweep.wake();
 }
 
@@ -160,10 +166,11 @@ void release_after(Context& context, CUevent event, Retention retention) noexcep
     retention->context = &context;
     retention->event = event;
     const bool is_long = waiting_queue.count() >= many;
+    pending.fetch_add(1);
     waiting_queue.put(*retention.release());
     sweep.wake();
     for (int looks = is_long ? 2 : 0; looks != 0; --looks) {
-        if (Retained* const found = take_if_over()) Release()(found);
+        if (Retained* const found = take_if_over()) put_over(*found);
     }
 }
 
@@ -209,7 +216,7 @@ Status wait_for(Context& context, CUevent event) noexcept {
     return status;
 }
 
-bool is_pending() noexcept { return objects.count() != 0 || waiting_queue.count() != 0 || references.count() != 0; }
+bool is_pending() noexcept { return pending.load() != 0; }
 
 std::size_t waiting() noexcept { return waiting_queue.count(); }
 
