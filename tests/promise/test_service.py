@@ -18,9 +18,10 @@ class Producer(SimpleNamespace):
     """An array of another library, of a buffer's memory."""
 
 
-def produced(memory, gone):
-    producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__, memory=memory)
-    weakref.finalize(producer, gone.append, None)
+def produced(memory, tell):
+    """One that nobody keeps; `tell` is called when it goes."""
+    producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__)
+    weakref.finalize(producer, tell)
     return producer
 
 
@@ -33,11 +34,8 @@ def comes(gone):
 def test_it_goes_though_nobody_calls(device, stream, code, held_clock):
     """Mutant: a service that is not woken, or that does not ask the thread to let go."""
     memory, gone = device.allocate(64, stream=stream), threading.Event()
-    producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__)
-    weakref.finalize(producer, gone.set)
     with held_clock():
-        launch(stream, ONE, code.get_kernel("store"), producer, 1)
-        del producer
+        launch(stream, ONE, code.get_kernel("store"), produced(memory, gone.set), 1)
         assert not gone.wait(0.3)  # many turns of the service: the kernel has still to run
     assert comes(gone)
     memory.close()
@@ -52,7 +50,7 @@ def test_an_allocation_lets_go_of_nothing(device, stream, code, held_clock):
 
     def use(index):
         with held_clock():  # or the launch itself may find its work done
-            launch(stream, ONE, kernel, produced(memory, gone), 1)
+            launch(stream, ONE, kernel, produced(memory, lambda: gone.append(None)), 1)
             stream.record(event)
         while not event.is_done:
             pass
@@ -71,11 +69,8 @@ def test_an_allocation_lets_go_of_nothing(device, stream, code, held_clock):
 def test_no_planned_fault_is_for_the_service(device, stream, code, held_clock):
     """Mutant: a thread of ours whose calls a test's faults hit, and its counts count."""
     memory, gone = device.allocate(64, stream=stream), threading.Event()
-    producer = Producer(__cuda_array_interface__=memory.__cuda_array_interface__)
-    weakref.finalize(producer, gone.set)
     with held_clock():
-        launch(stream, ONE, code.get_kernel("store"), producer, 1)
-        del producer
+        launch(stream, ONE, code.get_kernel("store"), produced(memory, gone.set), 1)
         before = simulation.calls("cuEventQuery")
         planned = faults.failing("cuEventQuery", 700)
     with planned as fault:
