@@ -24,8 +24,8 @@ struct Arguments {
         TensorMap* map;
     };
 
-    void** parameters =
-        nullptr;  // one for each parameter of the kernel, which points to its bytes; none to those of maps
+    // One for each parameter of the kernel, which points to its bytes; not set for tensor maps, which ReadMaps sets.
+    void** parameters = nullptr;
     Operands operands;
     const Mapped* maps = nullptr;
     std::size_t map_count = 0;
