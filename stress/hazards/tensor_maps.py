@@ -53,7 +53,7 @@ class TensorMaps(Hazard):
 
     oracle = (
         "kernels store the map as they were given it, twice, and the number that stands in the tensor which they reach "
-        "through it"
+        "through it; the bytes that Python reads are those of one map"
     )
     threads = 3
 
@@ -102,6 +102,9 @@ class TensorMaps(Hazard):
         bound = self.probe.bind(self.config, state.map, state.map, out) if index % 2 else None
         found = np.frombuffer(out, np.uint64)
         for _ in range(TURNS):
+            read = bytes(state.map)
+            if read not in state.numbers:
+                raise AssertionError(f"bytes of one map and of another: {read.hex()}")
             least = state.ended
             try:
                 if bound:

@@ -12,7 +12,7 @@ import pytest
 import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
 from ftcuda.memory import wait_for_deallocations
-from ftcuda.testing import faults
+from ftcuda.testing import faults, simulation
 from tests.conftest import IS_SIMULATED, simulated_only
 
 ONE = LaunchConfig(grid=1, block=1)
@@ -247,6 +247,28 @@ def test_what_a_graph_refuses_to_keep_is_not_captured(device, code, driver, pinn
     settle(device)
     assert in_use(resource) == 0 and gone() is None
     driver.destroy(graphs[0])
+
+
+def test_a_stream_closed_while_it_is_captured_ends_the_capture(device, code, driver):
+    """Mutant of the simulated driver: every wait for the whole device fails from then on."""
+    stream, joined, ready = device.create_stream(), device.create_stream(), device.create_event()
+    driver.call("cuStreamBeginCapture_v2", ctypes.c_void_p(stream.handle), RELAXED)
+    stream.record(ready)
+    joined.wait(ready)
+    stream.close()
+    if IS_SIMULATED:
+        assert simulation.violations() == ["stream destroyed while it captures"]
+        simulation.clear_violations()
+    status = ctypes.c_int(-1)
+    driver.call("cuStreamIsCapturing", ctypes.c_void_p(joined.handle), ctypes.byref(status))
+    assert status.value == 0  # nor is the one that had joined
+    device.sync()
+    with pytest.raises(ftcuda.CUDAError, match="INVALID_VALUE"):
+        joined.wait(ready)
+    word = ftcuda.LegacyPinnedMemoryResource().allocate(4)
+    launch(joined, ONE, code.get_kernel("store"), word, 9)
+    joined.sync()
+    assert np.frombuffer(word, np.int32)[0] == 9
 
 
 @pytest.mark.skipif(IS_SIMULATED, reason="the simulated driver launches no graphs")

@@ -1,9 +1,8 @@
 // Exports: stream capture. What it records is counted.
 #include "../calls/gate.hpp"
+#include "../timeline/capture_rules.hpp"
+#include "../timeline/ended_objects.hpp"
 #include "../timeline/stream.hpp"
-#include "user_object.hpp"
-
-#include <algorithm>
 
 namespace ftcuda::sim {
 
@@ -97,8 +96,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread()) {
         return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     }
-    for (const std::shared_ptr<Stream>& joined : capture->joined) joined->capture.reset();
-    state.captures.erase(std::remove(state.captures.begin(), state.captures.end(), capture), state.captures.end());
+    end_capture(capture);
     if (capture->invalidated) {
         ended.graph_is_gone(*state.graphs.remove(capture->graph_handle));
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;

@@ -120,6 +120,7 @@ struct Capture {
     std::uint64_t thread = 0;
     int mode = 0;
     bool invalidated = false;
+    bool origin_destroyed = false;
     std::vector<std::shared_ptr<Stream>> joined;
 };
 

@@ -1,5 +1,7 @@
 #include "capture_rules.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::sim {
 
 CUresult forbid_during_capture() {
@@ -30,6 +32,12 @@ CUresult forbid_context_wait(const Context& context) {
         capturing = true;
     }
     return capturing ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
+}
+
+void end_capture(const std::shared_ptr<Capture>& capture) {
+    for (const std::shared_ptr<Stream>& joined : capture->joined) joined->capture.reset();
+    std::vector<std::shared_ptr<Capture>>& all = driver_state().captures;
+    all.erase(std::remove(all.begin(), all.end(), capture), all.end());
 }
 
 }  // namespace ftcuda::sim

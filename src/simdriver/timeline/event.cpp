@@ -40,6 +40,12 @@ FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
 
 namespace {
 
+CUresult refuse_captured(Capture& capture) {
+    if (capture.origin_destroyed) return CUDA_ERROR_INVALID_VALUE;
+    capture.invalidated = true;
+    return CUDA_ERROR_CAPTURED_EVENT;
+}
+
 CUresult record(CUevent event_handle, CUstream handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
@@ -86,6 +92,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_hand
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
     if (event->capture) {
+        if (event->capture->origin_destroyed) return CUDA_ERROR_INVALID_VALUE;
         if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
         if (!stream->capture) event->capture->joined.push_back(stream);
         stream->capture = event->capture;
@@ -106,10 +113,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        event->capture->invalidated = true;
-        return CUDA_ERROR_CAPTURED_EVENT;
-    }
+    if (event->capture) return refuse_captured(*event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return ask(event->point);
 }
@@ -119,10 +123,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        event->capture->invalidated = true;
-        return CUDA_ERROR_CAPTURED_EVENT;
-    }
+    if (event->capture) return refuse_captured(*event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return wait_for(lock, *event->context, event->point);
 }

@@ -7,6 +7,7 @@
 #include "../checkers/stale_handles.hpp"
 #include "../state/per_thread.hpp"
 #include "capture_rules.hpp"
+#include "ended_objects.hpp"
 #include "timeline.hpp"
 
 #include <algorithm>
@@ -103,12 +104,18 @@ FTCUDA_SIM_EXPORT CUresult cuStreamCreate(CUstream* stream, unsigned flags) {
 FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     FTCUDA_SIM_ENTER(cuStreamDestroy_v2);
     DriverState& state = driver_state();
+    EndedObjects ended;
     const Guard lock(state.mutex);
     if (handle == nullptr || handle == CU_STREAM_LEGACY || handle == CU_STREAM_PER_THREAD)
         return CUDA_ERROR_INVALID_HANDLE;
     const std::shared_ptr<Stream> stream = double_destruction::remove(state.streams, handle, "stream destroyed");
     if (!stream) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     lost_captures::stream_destroyed(*stream);
+    if (const std::shared_ptr<Capture> capture = stream->capture; capture && capture->origin == stream) {
+        capture->origin_destroyed = true;
+        end_capture(capture);
+        ended.graph_is_gone(*state.graphs.remove(capture->graph_handle));
+    }
     retire_queue(*stream);
     return CUDA_SUCCESS;
 }
