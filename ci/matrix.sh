@@ -38,7 +38,7 @@ while read -r kind cuda profiles; do
     [ -n "${wheels[$kind]:-}" ] || continue
     folder=$work/$kind-cu$cuda
     if [ ! -x "$folder/bin/python" ]; then "$(ci/python.sh "$kind")" -m venv "$folder"; fi
-    "$folder/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheels[$kind]}[cu$cuda,test]" rich matplotlib 'Cython>=3.3'
+    "$folder/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheels[$kind]}[cu$cuda,stress,test]" 'Cython>=3.3'
     "$folder/bin/pip" -q install --disable-pip-version-check --no-deps --force-reinstall "${wheels[$kind]}"
     for profile in $profiles; do
         begin=$SECONDS

@@ -6,11 +6,11 @@ tests/examples/test_reference.py compares the two.
 import enum
 import inspect
 import re
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
-MODULES = ("ftcuda", "ftcuda.memory", "ftcuda.memory.hooks", "ftcuda.utils", "ftcuda.testing")
+MODULES = ("ftcuda", "ftcuda.memory", "ftcuda.memory.hooks", "ftcuda.utils", "ftcuda.testing", "ftcuda.testing.hazard")
 HEAD = """# API reference
 
 Every public name, with the first sentence of its docstring. The whole of it, with parameters, units, errors, the level
@@ -45,7 +45,7 @@ def signature(name: str, thing: object) -> str:
         except (TypeError, ValueError):
             return f"{name}()"
     text = re.sub(r"\((self|cls)(, )?", "(", text)
-    return f"{name}{re.sub(r': [^,=)]+', '', text)}"
+    return f"{name}{re.sub(r': (?:[^,=)[]|\[(?:[^][]|\[[^][]*\])*\])+', '', text)}"
 
 
 def members(kind: type) -> list[tuple[str, object]]:
@@ -56,16 +56,15 @@ def members(kind: type) -> list[tuple[str, object]]:
             continue
         for name, thing in vars(base).items():
             plain = thing.__func__ if isinstance(thing, (staticmethod, classmethod)) else thing
-            if not name.startswith("_") and getattr(plain, "__doc__", None) and not isinstance(plain, (int, str)):
+            is_value = isinstance(plain, (int, float, str))
+            if not name.startswith("_") and getattr(plain, "__doc__", None) and not is_value:
                 found.setdefault(name, plain)
     return sorted(found.items())
 
 
 def section(module: str) -> list[str]:
     """Returns the lines of a module."""
-    package, _, attribute = module.removeprefix("ftcuda").removeprefix(".").partition(".")
-    there = import_module(f"ftcuda.{package}" if package else "ftcuda")
-    there = getattr(there, attribute) if attribute else there
+    there = resolve_name(module)
     lines = ["", f"## {module}"]
     public = sorted(getattr(there, "__all__", ["on_allocate", "on_free"]))
     things = [(name, getattr(there, name)) for name in public if not inspect.ismodule(getattr(there, name))]

@@ -1,4 +1,4 @@
-"""What hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
+"""What ftcuda's own hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
 import pickle
 from contextlib import suppress
@@ -6,6 +6,7 @@ from contextlib import suppress
 import numpy as np
 
 import ftcuda
+from ftcuda.testing import hazard
 
 SOURCE = r"""
 __device__ int variable = 1;
@@ -20,12 +21,11 @@ extern "C" __global__ void triple(int* out, int a, long long b, float c) { if (a
 """
 
 
-class Environment:
+class Environment(hazard.Environment):
     """Made once for a run; constant afterwards."""
 
     def __init__(self) -> None:
-        self.is_simulated = ftcuda.driver_info().simulated
-        self.device = ftcuda.Device(0)
+        super().__init__()
         self._image = ftcuda.Program(SOURCE, "c++").compile("ptx" if self.is_simulated else "cubin").code
         self.code = self.new_code()
         self.increment = self.kernel = self.code.get_kernel("increment")
@@ -37,7 +37,6 @@ class Environment:
         self.immortal = ftcuda.LaunchConfig(grid=1, block=2)
         ftcuda.make_immortal(self.immortal)  # by the thread that made it
         self.large_shared = ftcuda.LaunchConfig(grid=1, block=1, shmem_size=64 * 1024)
-        self.stream = self.device.create_stream()
         self.other_stream = self.device.create_stream()
         self.event = self.device.create_event()
         self.start = self.stream.record(options={"timing_enabled": True})
@@ -56,7 +55,6 @@ class Environment:
             for shape in ((256,), (256,), (4, 8, 8))
         )
         self.other_stream.wait(self.stream)
-        self.resource.allocate(64).close()  # makes the context's own stream for frees, which is no leak
         self.device.sync()
 
     def new_code(self):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class Allocation(Hazard):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import CachingMemoryResource
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 SIZES = (64, 512, 700, 4096, 5000)
 

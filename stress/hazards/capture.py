@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 
 import ftcuda
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 GLOBAL = 0  # CUstreamCaptureMode: the mode that minds the calls of all threads
 

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from ftcuda import launch
-from stress.hazard import Hazard, unless_closed
+from ftcuda.testing.hazard import Hazard, unless_closed
 
 
 class CloseAgainstEverything(Hazard):

@@ -4,7 +4,7 @@ import gc
 import threading
 from types import SimpleNamespace
 
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class Collection(Hazard):

@@ -5,7 +5,7 @@ import threading
 from types import SimpleNamespace
 
 from ftcuda import launch
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class CreatorsThatExit(Hazard):

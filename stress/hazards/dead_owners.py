@@ -7,8 +7,8 @@ import numpy as np
 
 from ftcuda import SectionAbandonedError, launch
 from ftcuda.testing import simulation
+from ftcuda.testing.hazard import Hazard
 from ftcuda.testing.schedule import Event, Queue
-from stress.hazard import Hazard
 
 
 class DeadOwners(Hazard):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, launch
-from stress.hazard import Hazard, unless_closed
+from ftcuda.testing.hazard import Hazard, unless_closed
 
 TURNS = 4
 

@@ -1,6 +1,6 @@
 """The end of the interpreter while daemon threads are inside ftcuda."""
 
-from stress.hazard import ProcessHazard
+from ftcuda.testing.hazard import ProcessHazard
 
 
 class ExitWithDaemons(ProcessHazard):

@@ -1,6 +1,6 @@
 """The first use of ftcuda, of the driver and of NVRTC from many threads of a new process."""
 
-from stress.hazard import ProcessHazard
+from ftcuda.testing.hazard import ProcessHazard
 
 
 class FirstUse(ProcessHazard):

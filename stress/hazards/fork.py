@@ -1,6 +1,6 @@
 """A fork while other threads use the driver."""
 
-from stress.hazard import ProcessHazard
+from ftcuda.testing.hazard import ProcessHazard
 
 
 class ForkAfterUse(ProcessHazard):

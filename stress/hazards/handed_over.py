@@ -5,7 +5,7 @@ import queue
 from types import SimpleNamespace
 
 from ftcuda.testing import settle
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 from stress.kinds import KINDS, Handed
 from stress.ledger import Ledger
 

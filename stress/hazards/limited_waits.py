@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import launch
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class LimitedWaits(Hazard):

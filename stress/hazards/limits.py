@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from ftcuda import LimitingMemoryResource, OutOfMemoryError, SynchronousMemoryResource
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 LIMIT = 256
 

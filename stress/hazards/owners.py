@@ -4,7 +4,7 @@ import gc
 from types import SimpleNamespace
 
 from ftcuda import Buffer
-from stress.hazard import Hazard, unless_closed
+from ftcuda.testing.hazard import Hazard, unless_closed
 
 
 class Owner:

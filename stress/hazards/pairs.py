@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import ftcuda
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 from stress.promise import read
 
 

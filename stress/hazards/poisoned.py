@@ -1,6 +1,6 @@
 """A kernel fault while other threads use the context."""
 
-from stress.hazard import ProcessHazard
+from ftcuda.testing.hazard import ProcessHazard
 
 
 class PoisonedUnderLoad(ProcessHazard):

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 from ftcuda import ClosedError
+from ftcuda.testing.hazard import Hazard, unless_closed
 from ftcuda.testing.schedule import Event
-from stress.hazard import Hazard, unless_closed
 
 
 class CloseDuringASection(Hazard):

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import Buffer
-from stress.hazard import Hazard, unless_closed
+from ftcuda.testing.hazard import Hazard, unless_closed
 
 
 class SharedBuffer(Hazard):

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 from ftcuda import LaunchConfig, launch
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 KIBI = 1024
 

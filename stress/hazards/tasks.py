@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import SectionAbandonedError, launch
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class Tasks(Hazard):

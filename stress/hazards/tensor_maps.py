@@ -6,7 +6,7 @@ import numpy as np
 
 import ftcuda
 from ftcuda import ClosedError, LegacyPinnedMemoryResource, StridedMemoryView
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 TURNS = 12
 SHAPE = (8, 32)

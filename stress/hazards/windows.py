@@ -9,7 +9,7 @@ import numpy as np
 
 from ftcuda import Buffer, ClosedError, MemoryResource, StridedMemoryView, launch
 from ftcuda.memory import wait_for_deallocations
-from stress.hazard import Hazard
+from ftcuda.testing.hazard import Hazard
 
 
 class Blocks(MemoryResource):

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from stress import harness, kinds
-from stress.hazard import Hazard, ProcessHazard
+from ftcuda.testing.hazard import Hazard, ProcessHazard
+from stress import kinds
+from stress.program import OURS
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((ROOT / "docs" / "promise.toml").read_text())
-HAZARDS = {name: harness.find(name) for name in harness.names()}
+HAZARDS = {name: OURS.find(name) for name in OURS.own()}
 
 
 def program_of(hazard):

@@ -236,6 +236,35 @@ def test_testing_does_not_know_the_core():
         assert "_core" not in path.read_text() and "_objects" not in path.read_text(), path
 
 
+def test_the_package_does_not_know_the_checkout():
+    """Who installs ftcuda has neither the hazards of the checkout nor its tests."""
+    for path in sources(PACKAGE, ".pyx", ".py"):
+        for _, first, second in IMPORT.findall(path.read_text()):
+            assert (first or second).partition(".")[0] not in ("stress", "tests", "benchmarks", "examples"), path
+
+
+def test_the_stress_harness_stands_on_public_names():
+    for path in sources(PACKAGE / "stress", ".py"):
+        assert "_core" not in path.read_text() and "_objects" not in path.read_text(), path
+    for path in sources(PACKAGE, ".pyx", ".py"):
+        if not path.is_relative_to(PACKAGE / "stress"):
+            used = [first or second for _, first, second in IMPORT.findall(path.read_text())]
+            assert not any(name.startswith("ftcuda.stress") for name in used), path
+
+
+def test_hazards_need_neither_plots_nor_the_terminal():
+    """Nor does a file of hazards: whoever only imports it needs what ftcuda needs."""
+    for path in sources(PACKAGE / "testing", ".py"):
+        assert not re.search(r"\b(?:import|from) (?:rich|matplotlib)\b", path.read_text()), path
+
+
+def test_every_python_file_is_installed():
+    """By the meson.build beside it."""
+    for build in (PACKAGE / "meson.build", PACKAGE / "testing" / "meson.build", PACKAGE / "stress" / "meson.build"):
+        for path in build.parent.glob("*.py"):
+            assert f"'{path.name}'" in build.read_text(), f"{build} does not install {path.name}"
+
+
 def test_one_noun_one_name():
     nouns = {
         "device": ("device",),

@@ -25,7 +25,7 @@ import sys
 from threading import Event
 from types import SimpleNamespace
 from ftcuda.testing import schedule
-from stress.hazard import Hazard, ProcessHazard
+from ftcuda.testing.hazard import Hazard, ProcessHazard
 
 
 class Planted({base}):

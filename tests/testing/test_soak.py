@@ -7,8 +7,8 @@ import pytest
 
 pytest.importorskip("rich", reason="the harness prints with rich")
 
-from stress import soak
-from stress.environment import Environment
+from ftcuda.stress import soak
+from ftcuda.testing.hazard import Environment
 from tests.conftest import simulated_only
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="it measures the process")]

@@ -1,25 +1,21 @@
 """Running hazards: rounds by seed, each checked, each repeatable."""
 
 import faulthandler
-import importlib
-import importlib.util
-import pkgutil
+import shlex
 import sys
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from ftcuda.stress.program import Program
 from ftcuda.testing import DeadlockError, Schedule, together
+from ftcuda.testing.hazard import Environment, Hazard, ProcessHazard
 from ftcuda.testing.schedule import last_trace
-from stress import hazards
-from stress.environment import Environment
-from stress.hazard import Hazard, ProcessHazard
 
 GRACE = 10.0  # seconds after a round's timeout until the process ends by force
 
@@ -40,43 +36,21 @@ class Result:
     hung: bool = False  # threads of it may be stuck for ever
 
 
-def names() -> list[str]:
-    """Returns the hazards there are: the files in stress/hazards/."""
-    return sorted(module.name for module in pkgutil.iter_modules(hazards.__path__))
-
-
-def find(name: str) -> type[Hazard]:
-    """Returns the hazard in stress/hazards/<name>.py, or in any file that is given by its path."""
-    if name.endswith(".py"):
-        spec = importlib.util.spec_from_file_location(Path(name).stem, name)
-        if spec is None or not Path(name).exists():
-            raise ValueError(f"there is no file {name}")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    elif name in names():
-        module = importlib.import_module(f"stress.hazards.{name}")
-    else:
-        raise ValueError(f"there is no hazard {name!r}; there are {', '.join(names())}, and any file by its path")
-    own = [thing for thing in vars(module).values() if isinstance(thing, type) and issubclass(thing, Hazard)]
-    own = [thing for thing in own if thing.__module__ == module.__name__]
-    if len(own) != 1:
-        raise ValueError(f"{name} must hold one subclass of stress.hazard.Hazard, not {len(own)}")
-    return own[0]
-
-
 class Runner:
     """Runs rounds of hazards and keeps their results."""
 
-    def __init__(self, env: Environment, threads: int, schedule: Schedule | None, timeout: float) -> None:
-        self._env, self._threads, self._schedule = env, threads, schedule
-        self.timeout = timeout
+    def __init__(
+        self, program: Program, env: Environment, threads: int, schedule: Schedule | None, timeout: float
+    ) -> None:
+        self._program, self._env, self._threads, self._schedule = program, env, threads, schedule
+        self.timeout: float = timeout
         self._hazards: dict[str, Hazard] = {}
         self._traces: dict[str, set[int]] = {}
         self.results: dict[str, Result] = {}
 
     def prepare(self, name: str) -> bool:
         """Makes a hazard ready. False if it cannot run here; its result then says why."""
-        hazard = find(name)(self._env)
+        hazard = self._program.find(name)(self._env)
         hazard.timeout = self.timeout
         result = self.results[name] = Result(name)
         if hazard.simulated_only and not self._env.is_simulated:
@@ -108,7 +82,7 @@ class Runner:
             state = hazard.round(seed, np.random.default_rng(seed))
             counts = together(
                 threads,
-                lambda index: hazard.act(state, index, np.random.default_rng([seed, index])),
+                lambda index: number_of(hazard.act(state, index, np.random.default_rng([seed, index]))),
                 timeout=self.timeout,
                 schedule=self._schedule and self._schedule.with_seed(seed),
             )
@@ -137,11 +111,14 @@ class Runner:
     def _how_to_repeat(self, hazard: Hazard, name: str, seed: int) -> str:
         """Returns the command that repeats a round; of one that ran freely, that nothing does, and what may find it."""
         driver = "sim" if self._env.is_simulated else "cuda"
-        again = f"python -m stress --driver {driver} --threads {self._threads}"
-        which = f"--hazard {name} --seed {seed}"
+        again = f"{self._program.command} --driver {driver} --threads {self._threads}"
+        which = f"--hazard {shlex.quote(name)} --seed {seed}"
         if self._schedule:
             schedule = self._schedule.kind if self._schedule.kind == "random" else f"pct:{self._schedule.depth}"
-            return f"repeat with: {again} --sched {schedule} {which} --seeds 1"
+            steps, trace = last_trace()
+            return (
+                f"after {steps} steps, trace {trace:#018x}\nrepeat with: {again} --sched {schedule} {which} --seeds 1"
+            )
         said = (
             "its threads ran freely, so that nothing repeats it for certain: the seed repeats what they did, not when\n"
             f"most likely to find it again: {again} {which} --seeds 1000"
@@ -172,6 +149,13 @@ class Runner:
             advance(self.results[name])
 
 
+def number_of(operations: object) -> int:
+    """Returns what `act` returned, which must be a number."""
+    if isinstance(operations, int):
+        return operations
+    raise TypeError(f"act must return the number of operations, not {operations!r}")
+
+
 def has_points() -> bool:
     """Whether schedules switch inside ftcuda's core too, at its atomics and locks."""
     from ftcuda.testing import simulation
@@ -180,7 +164,7 @@ def has_points() -> bool:
 
 
 @contextmanager
-def last_resort(seconds: float):
+def last_resort(seconds: float) -> Iterator[None]:
     """Ends the process with status 1 and all stacks on standard error, if the block does not end in time.
 
     Needs nobody to run Python: not even a thread that hangs with the GIL keeps it from that.
@@ -192,7 +176,7 @@ def last_resort(seconds: float):
         faulthandler.cancel_dump_traceback_later()
 
 
-def under_seed(name: str, seed: int, call: Callable):
+def under_seed[Answer](name: str, seed: int, call: Callable[[], Answer]) -> Answer:
     """Returns `call()`, made in a frame whose file and line tell the seed: the stacks of an ended process show it.
 
     The line tells the last digits, because CPython without the GIL keeps every file name for ever.

@@ -6,9 +6,14 @@ import io
 import json
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from stress.harness import Result
-from stress.soak import Curve
+from ftcuda.stress.harness import Result
+from ftcuda.stress.soak import Curve
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from rich.table import Table
 
 
 def verdict(result: Result) -> str:
@@ -27,7 +32,7 @@ def has_failed(result: Result) -> bool:
     return not result.skipped and (verdict(result) != "clean" or result.rounds == 0)
 
 
-def table(results: list[Result]):
+def table(results: list[Result]) -> "Table":
     """Returns the table for the terminal."""
     from rich.table import Table
 
@@ -56,7 +61,7 @@ def growth(curve: Curve) -> str:
     return ", ".join(f"{grown:+,.0f} while {name} ran" for name, grown in curve.growers()[:3])
 
 
-def write_json(path: Path, about: dict, results: list[Result], curves: list[Curve]) -> None:
+def write_json(path: Path, about: dict[str, str], results: list[Result], curves: list[Curve]) -> None:
     """Writes everything as JSON."""
     path.write_text(
         json.dumps(
@@ -66,7 +71,7 @@ def write_json(path: Path, about: dict, results: list[Result], curves: list[Curv
     )
 
 
-def figure(results: list[Result], curves: list[Curve]):
+def figure(results: list[Result], curves: list[Curve]) -> "Figure":
     """Returns a figure: operations a second of each hazard, and the curves."""
     from matplotlib.figure import Figure
 
@@ -89,7 +94,7 @@ def minutes(curve: Curve) -> list[float]:
     return [second / 60 for second in curve.seconds]
 
 
-def write_html(path: Path, about: dict, results: list[Result], curves: list[Curve]) -> None:
+def write_html(path: Path, about: dict[str, str], results: list[Result], curves: list[Curve]) -> None:
     """Writes a page that stands alone."""
     picture = io.BytesIO()
     figure(results, curves).savefig(picture, format="png", dpi=100)

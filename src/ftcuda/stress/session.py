@@ -8,10 +8,9 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 import ftcuda
-from ftcuda.testing import Schedule
-from stress import report, soak
-from stress.environment import Environment
-from stress.harness import Result, Runner, has_points, names
+from ftcuda.stress import report, soak
+from ftcuda.stress.harness import Result, Runner, has_points
+from ftcuda.stress.program import NoHazardError, Program
 
 
 def about(options: argparse.Namespace) -> dict[str, str]:
@@ -30,7 +29,7 @@ def blind_spot(options: argparse.Namespace) -> str:
     if has_points():
         return ""
     text = (
-        "NOTE: this build has no schedule points (-Dschedule_points=true; ci/debug.sh). It does not find deadlocks "
+        "NOTE: this build has no schedule points (-Dschedule_points=true). It does not find deadlocks "
         "between exclusive sections that are taken in different orders (`with a.exclusive(): with b.exclusive():` "
         "against the reverse), except by hanging in one"
     )
@@ -42,18 +41,18 @@ def blind_spot(options: argparse.Namespace) -> str:
     return text + "."
 
 
-def run(options: argparse.Namespace) -> tuple[int, bool]:
+def run(program: Program, options: argparse.Namespace) -> tuple[int, bool]:
     """Runs, prints and writes the report.
 
     Returns the exit status, 0 if everything that could run was clean; and whether threads of a round are stuck.
     """
     console = Console(width=None if sys.stdout.isatty() else 120, markup=False, emoji=False)
-    schedule = Schedule.parse(options.sched) if options.sched else None
-    env = Environment()
-    runner = Runner(env, options.threads, schedule, options.timeout)
     try:
-        wanted = [name for name in options.hazard or names() if runner.prepare(name)]
-    except ValueError as problem:
+        env = program.environment()
+        runner = Runner(program, env, options.threads, options.schedule, options.timeout)
+        given = [hazard for name in options.hazard for hazard in program.hazards_of(name)] or program.own()
+        wanted = [name for name in dict.fromkeys(given) if runner.prepare(name)]
+    except (NoHazardError, ftcuda.DriverNotFoundError) as problem:
         print(problem, file=sys.stderr)
         return 2, False
     if options.soak or options.in_process:

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
+from ftcuda.stress.harness import GRACE, Runner, last_resort
 from ftcuda.testing import settle
-from stress.environment import Environment
-from stress.harness import GRACE, Runner, last_resort
+from ftcuda.testing.hazard import Environment
 
 MEBI = 1 << 20
 
@@ -73,8 +73,8 @@ class MallocInfo(ctypes.Structure):
     _fields_ = tuple((name, ctypes.c_size_t) for name in NAMES)
 
 
-LIBC = ctypes.CDLL(None)
-HAS_MALLINFO = hasattr(LIBC, "mallinfo2")  # glibc 2.33
+LIBC: ctypes.CDLL = ctypes.CDLL(None if sys.platform != "win32" else "msvcrt")
+HAS_MALLINFO: bool = hasattr(LIBC, "mallinfo2")  # glibc 2.33
 if HAS_MALLINFO:
     LIBC.mallinfo2.restype = MallocInfo
 
