@@ -82,7 +82,7 @@ def test_a_run_without_races_loads_nothing(project):
         "    assert request.config.pluginmanager.hasplugin('ftcuda')\n"
         "    assert not {'ftcuda', 'numpy', 'ftcuda.testing'} & set(sys.modules)\n",
     )
-    status, said = project.shell("pytest -q")
+    status, said = project.shell("pytest -q -p no:run-parallel")  # which loads numpy itself
     assert status == 0, said
 
 
@@ -183,7 +183,7 @@ def test_options(planted):
     (command,) = AGAIN.findall(said)
     again = NOTE.findall(project.shell(command)[1])
     assert [each[2:] for each in again] == [each[2:] for each in NOTE.findall(said)] != []
-    for wrong in ("--race-rounds 0", "--race-threads x", "--race-schedule fair"):
+    for wrong in ("--race-rounds 0", "--race-schedule fair"):
         status, said = project.shell(f"pytest {wrong}")
         assert status == 4 and "must be" in said
 
@@ -262,7 +262,9 @@ def test_kernels(project, ptx_fits):
     project.write("test_kernels.py", KERNELS)
     project.write("pytest.ini", SETTINGS + "ftcuda_driver = sim\n")
     status, said = project.shell("unset FTCUDA_DRIVER; pytest -rA")
-    assert "PASSED test_kernels.py::test_kernel[i < n]" in said and "FAILED test_kernels.py::test_kernel[i <= n]" in said
+    assert (
+        "PASSED test_kernels.py::test_kernel[i < n]" in said and "FAILED test_kernels.py::test_kernel[i <= n]" in said
+    )
     assert status == 1, said
 
 
@@ -295,3 +297,20 @@ def test_the_fixture_of_the_driver(project):
     assert "violations on the simulated driver:\n" in said and "no order between streams" in said.lower()
     status, said = project.shell("pytest -k after", FTCUDA_DRIVER="cuda")
     assert status == 1 and "this test needs the simulated driver (--ftcuda-driver sim" in said
+
+
+def test_the_guide(project, ptx_fits):
+    """Its examples end as it says; the settings are the ones that it shows."""
+    guide = (Path(__file__).parents[2] / "docs" / "guide" / "racing-your-own-code.md").read_text()
+    for text in re.findall(r"```python\n(.*?)```", guide, re.DOTALL):
+        project.write(re.match(r"# (\w+\.py)\n", text)[1], text)
+    project.write("pytest.ini", "\n".join(re.findall(r"^    (\[pytest\]|ftcuda_driver = .*)$", guide, re.MULTILINE)))
+    status, said = project.shell("unset FTCUDA_DRIVER; pytest -p no:cacheprovider")
+    found = failures(said)
+    assert status == 1 and set(found) == {"test_add[Counter]", "test_transfers"} and "2 passed" in said, said
+    shown = re.findall(r"^    (E .*)$", guide, re.MULTILINE)
+    assert len(shown) == 4 and all(line in found["test_add[Counter]"] for line in shown), found["test_add[Counter]"]
+    assert (
+        "DeadlockError" in found["test_transfers"]
+        and found["test_transfers"].count("with giver.lock, taker.lock:") == 2
+    )

@@ -166,6 +166,8 @@ def what_to_raise(group: BaseExceptionGroup) -> BaseException:
             raised.add_note(note)
         return raised
     (raised,) = failures or group.exceptions[:1]
+    if is_outcome(raised):
+        raised.__notes__ = []  # a reason is one line
     return raised.with_traceback(without_ours(raised.__traceback__))
 
 

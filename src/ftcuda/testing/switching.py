@@ -60,7 +60,9 @@ class UserFiles:
 def places(name: str) -> list[str]:
     """Returns where a package or module is; nothing of it is run."""
     if not name.isidentifier() or (spec := find_spec(name)) is None:
-        raise ValueError(f"race_files names {name!r}, which is no package that can be imported, and no pattern of files")
+        raise ValueError(
+            f"race_files names {name!r}, which is no package that can be imported, and no pattern of files"
+        )
     return list(spec.submodule_search_locations or ([spec.origin] if spec.origin else []))
 
 

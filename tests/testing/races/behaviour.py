@@ -1,17 +1,11 @@
 """Races whose outcome is known, whatever the schedule."""
 
-import os
 import queue
 import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-
-import ftcuda
-
-MADE_BEFORE = threading.Lock()
 
 
 @pytest.fixture
@@ -87,7 +81,7 @@ def test_limits(race):
 def test_others(race):
     """Barriers and semaphores; a thread that a thread starts."""
     barrier, places = threading.Barrier(3), threading.BoundedSemaphore(2)
-    inside = []
+    inside, started = [], []
 
     def work(index):
         place = barrier.wait()
@@ -95,10 +89,10 @@ def test_others(race):
             inside.append(index)
             assert len(inside) <= 2
             inside.remove(index)
-        other = threading.Thread(target=inside.append, args=(index,))
+        other = threading.Thread(target=started.append, args=(index,))
         other.start()
         other.join()
-        inside.remove(index)
+        assert index in started
         return place
 
     assert sorted(race(work)) == [0, 1, 2]
@@ -140,7 +134,7 @@ def test_all_fail(race):
 
 
 @pytest.mark.race
-def test_says_no_more():
+def test_says_no_more(race):
     pytest.fail("said in one line", pytrace=False)
 
 
