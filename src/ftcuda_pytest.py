@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 SCHEDULES = re.compile(r"random|pct(:[1-9]\d*)?|free")
 DEFAULTS = {"threads": 2, "rounds": 100, "schedule": None, "timeout": 60}
+HOW = "this test needs the simulated driver (--ftcuda-driver sim, or ftcuda_driver = sim in the settings)"
 RACE = pytest.StashKey["Race"]()
 FILES = pytest.StashKey[Any]()
 
@@ -236,6 +237,3 @@ def simulated_driver(request: pytest.FixtureRequest) -> Any:
     if violations := simulation.violations():
         simulation.clear_violations()
         pytest.fail("violations on the simulated driver:\n" + "\n".join(violations), pytrace=False)
-
-
-HOW = "this test needs the simulated driver (--ftcuda-driver sim, ftcuda_driver = sim in the settings, or FTCUDA_DRIVER=sim)"

@@ -1,9 +1,9 @@
 """Limits of waits in Python under a schedule: simulated time, which passes only when nobody can go on."""
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
+from time import sleep as real_sleep
 
 from ftcuda.testing import simulation
 
@@ -15,8 +15,8 @@ IN_VAIN = 210
 class Limits:
     """The time that scheduled threads see in Python, and until when some of them wait.
 
-    A thread that waits with a limit asks again and again. When those that do so have had all turns for long, nobody else
-    can go on, and the time jumps to the first limit. One scheduled thread runs at a time, so there is no lock.
+    A thread that waits with a limit asks again and again. When those that do so have had all turns for long, nobody
+    else can go on, and the time jumps to the first limit. One scheduled thread runs at a time, so there is no lock.
     """
 
     def __init__(self) -> None:
@@ -24,7 +24,7 @@ class Limits:
 
     def begin(self) -> None:
         """For a new session: nobody waits."""
-        self.now = monotonic()
+        self.now: float = monotonic()
         self._limits: list[float] = []
         self._steps = 0
         self._in_vain = 0
@@ -62,10 +62,10 @@ def simulated_monotonic() -> float:
     return LIMITS.now if simulation.schedule_is_on() else monotonic()
 
 
-def simulated_sleep(seconds: float, /, sleep=time.sleep) -> None:
+def simulated_sleep(seconds: float, /) -> None:
     """As `time.sleep`; until that simulated time for a scheduled thread. Thread safety: shared."""
     if not simulation.schedule_is_on():
-        return sleep(seconds)
+        return real_sleep(seconds)
     limit = LIMITS.now + seconds
     with LIMITS.waiting(limit):
         while not LIMITS.have_passed(limit):

@@ -59,7 +59,8 @@ class Condition(Waitable):
     def __init__(self, lock: Any = None) -> None:
         super().__init__()
         self._lock = RLock() if lock is None else lock
-        self.acquire, self.release = self._lock.acquire, self._lock.release
+        self.acquire: Callable[..., bool] = self._lock.acquire
+        self.release: Callable[[], None] = self._lock.release
         self._waiters: deque[object] = deque()
 
     def __enter__(self) -> bool:

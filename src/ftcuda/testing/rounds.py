@@ -63,17 +63,17 @@ class Race:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        self.is_scheduled = plan.schedule != "free" and driver_info().simulated
-        self.threads = plan.threads
+        self.is_scheduled: bool = plan.schedule != "free" and driver_info().simulated
+        self.threads: int = plan.threads
         self._begin(plan.seeds[0])
 
     def _begin(self, seed: int) -> None:
-        self.seed = seed
-        self.random = Random(seed)
-        self._schedule = None
+        self.seed: int = seed
+        self.random: Random = Random(seed)
+        self._schedule: Schedule | None = None
         if self.is_scheduled:
             self._schedule = Schedule.parse(self._plan.schedule or DEFAULTS[seed % 2], seed)
-        self._has_run = False
+        self._has_run: bool = False
 
     def random_of(self, index: int) -> Random:
         """Returns a new generator for thread `index`: the same in each run of the round."""
