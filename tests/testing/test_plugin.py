@@ -106,7 +106,8 @@ RACY = {
 def test_races_are_found(planted):
     """And the same code without them passes, and the names of `threading` are what they were.
 
-    Mutants: no points but at driver calls: nothing is found. `STORE_ATTR` among OF_THE_FRAME: no lost update is found.
+    Mutants: no points but at driver calls: nothing is found. `BINARY_OP` and `STORE_ATTR` among OF_THE_FRAME: no
+    lost update is found.
     Real locks, or a `wait` that keeps its turn: 20 s of silence, and other errors.
     """
     _, said, found = planted
