@@ -2,12 +2,14 @@
 
 import itertools
 import os
-import threading
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from operator import index
+from threading import Condition, RLock
 
 from ftcuda.testing import simulation
+from ftcuda.testing.limits import LIMITS
 from ftcuda.testing.settling import empty_caches
 from ftcuda.testing.stacks import all_stacks
 
@@ -80,6 +82,7 @@ class Schedule:
     def begin(self, threads: int) -> None:
         """Prepares a session that does not depend on what was before: empties the caches, waits until nothing runs."""
         empty_caches()
+        LIMITS.begin()
         simulation.schedule_begin(KINDS.index(self.kind), self.depth, self.seed % 2**64, threads)
 
     def wait(self, timeout: float = 60.0) -> None:
@@ -117,13 +120,19 @@ class Schedule:
         return f"schedule {text}, seed {self.seed}"
 
 
+SUCH_AS = (
+    "at a lock of `threading` made before the test or outside of the files that it races: make the lock inside of the "
+    'test, use those of ftcuda.testing.schedule, or let the threads run freely (schedule="free" of a race)'
+)
+
+
 def why_stuck() -> str:
     """Returns what a schedule that found nobody to go on to is most likely about."""
     if simulation.has_schedule_points():
-        return "perhaps it waits for another in a way that the schedule does not know"
+        return f"perhaps it waits for another in a way that the schedule does not know, {SUCH_AS}"
     return (
         "this build has no schedule points (-Dschedule_points=true), so that the schedule does not know of ftcuda's "
-        "own locks and exclusive sections: perhaps it waits for another at one of them"
+        f"own locks and exclusive sections: perhaps it waits for another at one of them, or {SUCH_AS}"
     )
 
 
@@ -144,10 +153,12 @@ class Waitable:
     """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        self._condition = Condition(RLock())  # the real ones, also while `threading` has those of locks.py
 
-    def _until(self, attempt, timeout: float | None = None) -> bool:
-        """Repeats `attempt`, under the lock, after every change, until it is true."""
+    def _until(self, attempt: Callable[[], bool], timeout: float | None = None) -> bool:
+        """Repeats `attempt`, under the lock, after every change, until it is true; False if the time ran out."""
+        if timeout is not None and simulation.schedule_is_on():
+            return self._until_limit(attempt, LIMITS.now + timeout)
         while True:
             with self._condition:
                 if not simulation.schedule_is_on():
@@ -155,6 +166,18 @@ class Waitable:
                 if attempt():
                     return True
             simulation.schedule_park(self)
+
+    def _until_limit(self, attempt: Callable[[], bool], limit: float) -> bool:
+        """The same for a scheduled thread with a limit: it asks again and again, since it must see the time pass."""
+        has_passed = False
+        with LIMITS.waiting(limit):
+            while True:
+                with self._condition:
+                    if attempt():
+                        return True
+                if has_passed:
+                    return False
+                has_passed = LIMITS.have_passed(limit)
 
     def _changed(self) -> None:
         """Call it with the lock held."""
@@ -175,9 +198,16 @@ class Lock(Waitable):
             simulation.schedule_hold(self)  # so that a deadlock names the holder
         return free
 
-    def acquire(self) -> bool:
-        """Waits until the lock is free and takes it."""
-        return self._until(self._take)
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        """Waits until the lock is free and takes it; False if it did not get it at once, or in time."""
+        if not blocking and timeout != -1:
+            raise ValueError("can't specify a timeout for a non-blocking call")
+        if timeout < 0 and timeout != -1:
+            raise ValueError("timeout value must be a non-negative number")
+        if not blocking:
+            with self._condition:
+                return self._take()
+        return self._until(self._take, None if timeout == -1 else timeout)
 
     def release(self) -> None:
         """Lets the lock go."""
@@ -188,9 +218,12 @@ class Lock(Waitable):
             simulation.schedule_let_go(self)
             self._changed()
 
-    def __enter__(self) -> "Lock":
-        self.acquire()
-        return self
+    def locked(self) -> bool:
+        """Whether a thread holds the lock."""
+        return self._held
+
+    def __enter__(self) -> bool:
+        return self.acquire()
 
     def __exit__(self, *exception: object) -> None:
         self.release()
@@ -214,7 +247,7 @@ class Event(Waitable):
         return self._set
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Waits for `set`; scheduled threads without a timeout. False if the time ran out."""
+        """Waits for `set`. False if the time ran out, which is simulated for scheduled threads."""
         return self._until(self.is_set, timeout)
 
 
