@@ -19,7 +19,9 @@ pytestmark = [
     pytest.mark.skipif(IS_SANITIZED, reason="under ThreadSanitizer a process takes 10 s and more to start"),
 ]
 RACES = Path(__file__).parent / "races"
-SETTINGS = "[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings = error\n"
+# An editable installation, which a user has not, brings a module that pytest warns of.
+EDITABLE = "ignore:Module already imported so cannot be rewritten; _ftcuda_editable_loader"
+SETTINGS = f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\nfilterwarnings =\n    error\n    {EDITABLE}\n"
 FAILED = re.compile(r"^FAILED test_\w+\.py::([^ \n]+(?: update\])?)", re.MULTILINE)
 NOTE = re.compile(r"^E +race: round (\d+) of (\d+), seed (\d+), .*? (\d+ steps, trace 0x[0-9a-f]{16})$", re.MULTILINE)
 AGAIN = re.compile(r"^E +(pytest .*)$", re.MULTILINE)
