@@ -9,17 +9,13 @@ work=$PWD/build/matrix
 mkdir -p "$work/wheels"
 gil=$(ci/python.sh gil)
 ask() { "$gil" ci/matrix.py "$@"; }
-tools=$PWD/.venv/wheels
-if [ ! -x "$tools/bin/auditwheel" ]; then
-    "$gil" -m venv "$tools"
-    "$tools/bin/pip" -q install --disable-pip-version-check 'auditwheel>=6' "cibuildwheel==$(ask cibuildwheel)"
-fi
+tools=$(ci/wheels/tools.sh)
 
 # Later versions of cibuildwheel build nothing for cp313t, and say nothing.
 for system in linux windows; do
     archs=x86_64,aarch64; [ "$system" = linux ] || archs=AMD64
     diff <(ask identifiers "$system" | sort) \
-        <("$tools/bin/python" -m cibuildwheel --print-build-identifiers --platform "$system" --archs "$archs" | sort) ||
+        <("$tools/python" -m cibuildwheel --print-build-identifiers --platform "$system" --archs "$archs" | sort) ||
         { echo "ci/matrix.sh: cibuildwheel would not build what ci/matrix.toml says for $system" >&2; exit 1; }
 done
 echo "matrix: cibuildwheel builds what ci/matrix.toml says"
@@ -30,7 +26,7 @@ for kind in ${FTCUDA_PYTHON_KIND:-$(ask kinds)}; do
     rm -rf "$work/wheels/$kind"
     PATH=$(dirname "$python"):$PATH "$python" -m pip -q wheel --disable-pip-version-check --no-build-isolation --no-deps -w "$work/wheels/$kind" .
     wheels[$kind]=$(ls "$work/wheels/$kind"/*.whl)
-    echo "matrix: $(basename "${wheels[$kind]}"), $(stat -c %s "${wheels[$kind]}") bytes; $("$tools/bin/auditwheel" show "${wheels[$kind]}" | tr '\n' ' ' | grep -oE 'manylinux_[0-9_a-z]+|linux_x86_64' | head -n 1)"
+    echo "matrix: $(basename "${wheels[$kind]}"), $(stat -c %s "${wheels[$kind]}") bytes; $("$tools/auditwheel" show "${wheels[$kind]}" | tr '\n' ' ' | grep -oE 'manylinux_[0-9_a-z]+|linux_x86_64' | head -n 1)"
 done
 
 table=() failed=0
