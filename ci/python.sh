@@ -71,11 +71,7 @@ rm -rf "$work"
 mkdir -p "$work/lists/partial" "$work/archives/partial"
 cd "$work"
 # The mirror and the key are the system's own.
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -n 1 | tr -d ' ' || true)
-if [ -z "$mirror" ]; then
-    say "the system's apt sources name no Debian mirror to fetch the source package from"
-    exit 1
-fi
+mirror=$("$here/mirror.sh")
 key=/usr/share/keyrings/debian-archive-keyring.gpg
 apt=(-qq -oDir::Etc::SourceList="$work/sources.list" -oDir::Etc::SourceParts=/dev/null -oDir::State::Lists="$work/lists" -oDir::Cache="$work")
 quietly() { "$@" >>fetch.log 2>&1; }

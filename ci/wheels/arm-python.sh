@@ -9,8 +9,7 @@ folder=$cache/python-3.13-arm64
 program=$folder/python
 if [ -x "$program" ] && "$program" -c '' 2>/dev/null; then echo "$program"; exit; fi
 ci/debian.sh qemu-user
-mirror=$(grep -rhoE 'https?://[^ ]+/debian/?( |$)' /etc/apt/sources.list /etc/apt/sources.list.d 2>/dev/null | head -n 1 | tr -d ' ' || true)
-[ -n "$mirror" ] || { echo "ci/wheels/arm-python.sh: the system's apt sources name no Debian mirror" >&2; exit 1; }
+mirror=$(ci/mirror.sh)
 rm -rf "$folder"
 mkdir -p "$folder"/{lists/partial,archives/partial,packages,root/usr/lib}
 echo "deb [arch=arm64 signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror trixie main" >"$folder/sources.list"

@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 
 gil=$(ci/python.sh gil)
 tools=$PWD/.venv/wheels
-wanted=("ziglang==0.17.1" 'auditwheel>=6.8' 'twine>=6' wheel build "cibuildwheel==$("$gil" ci/matrix.py cibuildwheel)")
+wanted=("ziglang==0.17.1" 'auditwheel>=6.8' 'twine>=6' wheel "cibuildwheel==$("$gil" ci/matrix.py cibuildwheel)")
 if [ "$(cat "$tools/stamp" 2>/dev/null)" != "${wanted[*]}" ]; then
     rm -rf "$tools"
     "$gil" -m venv "$tools"

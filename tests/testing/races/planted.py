@@ -7,15 +7,21 @@ from threading import Lock
 
 import pytest
 
-NAMES = (
-    threading.Lock,
-    threading.RLock,
-    threading.Condition,
-    threading.Thread.__init__,
-    Lock,
-    queue.SimpleQueue,
-    time.sleep,
-)
+
+def names():
+    """What a schedule has known ones for."""
+    return (
+        threading.Lock,
+        threading.RLock,
+        threading.Condition,
+        threading.Thread.__init__,
+        Lock,
+        queue.SimpleQueue,
+        time.sleep,
+    )
+
+
+NAMES = names()
 
 
 class Counter:
@@ -107,15 +113,6 @@ def test_names_are_what_they_were():
     """Also after the failures above. The tools of sys.monitoring are given back."""
     import sys
 
-    now = (
-        threading.Lock,
-        threading.RLock,
-        threading.Condition,
-        threading.Thread.__init__,
-        Lock,
-        queue.SimpleQueue,
-        time.sleep,
-    )
-    assert all(one is other for one, other in zip(NAMES, now, strict=True))
+    assert all(one is other for one, other in zip(NAMES, names(), strict=True))
     assert all(sys.monitoring.get_tool(tool) != "ftcuda races" for tool in range(6))
     assert sys.monitoring.get_local_events(4, Counter.add.__code__) == 0 if sys.monitoring.get_tool(4) else True
