@@ -20,6 +20,6 @@ clang-format --dry-run -Werror $cpp
 # clang-format leaves comments alone.
 # shellcheck disable=SC2086
 if awk 'length > 120 {print FILENAME ":" FNR ": " length " columns"; found = 1} END {exit !found}' $cpp; then exit 1; fi
-shellcheck ci/*.sh .ci/run
+shellcheck ci/*.sh ci/wheels/*.sh .ci/run
 codespell src tests examples ci docs ./*.md --skip '*.gz,*.npz,*.ptx,weights.npz'
 echo "lint: clean"

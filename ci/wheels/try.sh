@@ -8,10 +8,12 @@ kind=${1:?usage: ci/wheels/try.sh KIND WHEEL} wheel=$(realpath "${2:?usage: ci/w
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$(ci/python.sh "$kind")" -m venv "$work/environment"
-"$work/environment/bin/pip" -q install --disable-pip-version-check --only-binary :all: "$wheel[cu13,stress]" pytest >&2
+"$work/environment/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheel}[cu13,stress]" pytest >&2
 cp -r ci/wheels/user_project "$work/project"
-sed -n '/^```python$/,/^```$/{/^```/!p}' README.md >"$work/project/readme.py"
-sed -n '/^```python$/,/^```$/{/^```/!p}' docs/stress.md >"$work/project/hazard.py"
+# shellcheck disable=SC2016  # Markdown's marks, and no command
+program_in() { sed -n '/^```python$/,/^```$/{/^```/!p}' "$1"; }
+program_in README.md >"$work/project/readme.py"
+program_in docs/stress.md >"$work/project/hazard.py"
 cd "$work/project"
 export FTCUDA_DRIVER=sim PATH=$work/environment/bin:$PATH
 

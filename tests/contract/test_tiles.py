@@ -114,8 +114,9 @@ def tensors(device, stream):
     made = []
 
     def make(array):
-        made.append(Tensor(device, stream, array))
-        return made[-1]
+        tensor = Tensor(device, stream, array)
+        made.append(tensor)  # the last of them may be another thread's
+        return tensor
 
     yield make
     for tensor in made:
