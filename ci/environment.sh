@@ -3,7 +3,8 @@
 # KIND as ci/python.sh has it.
 # It lies in .venv/<kind>-cu<major>. ftcuda is built again only if its sources changed, once for each KIND, so that a second run
 # takes a second. "editable" makes .venv/<kind>-cu<major>-editable, where ftcuda is the working tree: its import builds what
-# changed, in seconds, with fewer optimisations.
+# changed, in seconds, with fewer optimisations. With FTCUDA_WHEELS, a folder that ci/wheels.sh made, nothing is built: the wheel
+# comes from there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -58,19 +59,25 @@ if [ -n "$editable" ]; then
     exit
 fi
 
-sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
 wheels=$PWD/build/wheels/$kind  # one for all CUDA versions
 mkdir -p "$wheels"
+build() {
+    if [ "$(cat "$wheels/sources.stamp" 2>/dev/null)" = "$sources" ]; then return; fi
+    say "building ftcuda"
+    rm -f "$wheels"/*.whl
+    PATH=$folder/bin:$PATH "$python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "$wheels" . >&2
+    echo "$sources" >"$wheels/sources.stamp"
+}
+if [ -n "${FTCUDA_WHEELS:-}" ]; then
+    sources=$(cat "$FTCUDA_WHEELS"/*.whl | sha256sum)
+else
+    sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
+fi
 {
     flock 9  # also before the question: a second script would install again while the first one's python imports
     if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
-        if [ "$(cat "$wheels/sources.stamp" 2>/dev/null)" != "$sources" ]; then
-            say "building ftcuda"
-            rm -f "$wheels"/*.whl
-            PATH=$folder/bin:$PATH "$python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "$wheels" . >&2
-            echo "$sources" >"$wheels/sources.stamp"
-        fi
-        install --no-deps --force-reinstall "$wheels"/*.whl
+        [ -n "${FTCUDA_WHEELS:-}" ] || build
+        install --no-deps --force-reinstall --no-index --find-links "${FTCUDA_WHEELS:-$wheels}" ftcuda
         echo "$sources" >"$folder/sources.stamp"
     fi
 } 9>"$wheels/lock"

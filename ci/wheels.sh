@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Makes all that is published, in build/dist: the sdist, a wheel for each interpreter and architecture, and their debug symbols:
-# `ci/wheels.sh [KIND...]`, KIND as ci/python.sh has it; FTCUDA_ARCHS is "x86_64 aarch64" where nothing else is said. All wheels are built from the sdist. The
-# same commit gives the same bytes. What is left to do by hand is the upload.
+# `ci/wheels.sh [KIND...]`, KIND as ci/python.sh has it; FTCUDA_ARCHS is "x86_64 aarch64" where nothing else is said. All wheels
+# are built from the sdist. The same commit gives the same bytes. What is left to do by hand is the upload.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { echo "ci/wheels.sh: $*" >&2; }
+ci/debian.sh ccache  # the core and the simulated driver are the same for all interpreters
 tools=$(ci/wheels/tools.sh)
 mapfile -t kinds < <("$tools/python" ci/matrix.py kinds)
 [ $# -eq 0 ] || kinds=("$@")
@@ -16,6 +17,7 @@ export SOURCE_DATE_EPOCH
 work=$PWD/build/wheels-work dist=$PWD/build/dist
 rm -rf "$dist" "$work"
 mkdir -p "$dist" "$work/raw"
+export CCACHE_DIR=$work/cache  # of this run alone: what is published was compiled for it
 
 # What builds ftcuda, and no more, for an interpreter.
 builder() {
@@ -41,8 +43,8 @@ for kind in "${kinds[@]}"; do
     for arch in ${FTCUDA_ARCHS:-x86_64 aarch64}; do
         say "wheel of $kind for $arch"
         compiler=$(ci/wheels/glibc.sh "$arch")
-        options=(-Csetup-args=-Ddebug=true "-Csetup-args=-Dcpp_args=-ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build-$kind-$arch")
-        environment=("CXX=$compiler")
+        options=(-Csetup-args=-Ddebug=true "-Csetup-args=-Dcpp_args=-ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build")
+        environment=("CXX=ccache $compiler")
         if [ "$arch" != "$(uname -m)" ]; then
             "$bin/python" ci/wheels/cross.py "$arch" "$compiler" "$work/$kind-$arch"
             options+=("-Csetup-args=--cross-file=$work/$kind-$arch/cross.ini" "-Csetup-args=-Dpython.build_config=$work/$kind-$arch/build-details.json")
@@ -50,7 +52,7 @@ for kind in "${kinds[@]}"; do
         fi
         env "${environment[@]}" PATH="$bin:$PATH" CYTHON="$bin/cython" "$bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps \
             -w "$work/raw" "${options[@]}" "$source" >&2
-        rm -rf "$source/build-$kind-$arch"
+        rm -rf "$source/build"
     done
 done
 

@@ -14,7 +14,7 @@ folder.mkdir(parents=True, exist_ok=True)
 folder.joinpath("cross.ini").write_text(
     f"""[binaries]
 c = '{arch}-linux-gnu-gcc'
-cpp = '{compiler}'
+cpp = ['ccache', '{compiler}']
 strip = '{arch}-linux-gnu-strip'
 
 [host_machine]
