@@ -1,6 +1,6 @@
 """What ci/matrix.toml says, for workflows in JSON and for scripts in lines.
 
-`python ci/matrix.py cells|wheels|kinds|rows|cibuildwheel|identifiers [system]`
+`python ci/matrix.py cells|wheels|kinds|rows|architectures|manylinux|cibuildwheel|identifiers [system]`
 """
 
 import json
@@ -44,6 +44,10 @@ if __name__ == "__main__":
     lines = {
         "kinds": lambda: MATRIX["tests"]["interpreters"],
         "rows": rows,
+        "architectures": lambda: [
+            name.removeprefix("manylinux_") for name in MATRIX["wheels"]["platforms"] if name.startswith("manylinux_")
+        ],
+        "manylinux": lambda: [MATRIX["wheels"]["manylinux"]],
         "cibuildwheel": lambda: [MATRIX["wheels"]["cibuildwheel"]],
         "identifiers": identifiers,
     }

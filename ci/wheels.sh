@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
 # Makes all that is published, in build/dist: the sdist, a wheel for each interpreter and architecture, and their debug symbols:
-# `ci/wheels.sh [KIND...]`, KIND as ci/python.sh has it; FTCUDA_ARCHS is "x86_64 aarch64" where nothing else is said. All wheels
-# are built from the sdist. The same commit gives the same bytes. What is left to do by hand is the upload.
+# `ci/wheels.sh [KIND...]`, KIND as ci/python.sh has it; those of ci/matrix.toml where none is named. FTCUDA_ARCHS limits the
+# architectures. All wheels are built from the sdist. The same commit gives the same bytes. What is left by hand is the upload.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { echo "ci/wheels.sh: $*" >&2; }
 ci/debian.sh ccache  # the core and the simulated driver are the same for all interpreters
 tools=$(ci/wheels/tools.sh)
-mapfile -t kinds < <("$tools/python" ci/matrix.py kinds)
+ask() { "$tools/python" ci/matrix.py "$@"; }
+mapfile -t kinds < <(ask kinds)
 [ $# -eq 0 ] || kinds=("$@")
 [ -z "$(git status --porcelain -- src ci pyproject.toml meson.build VERSION)" ] || say "uncommitted changes: the sdist has what is committed"
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
@@ -40,7 +41,7 @@ source=$(ls -d "$work"/ftcuda-*)
 
 for kind in "${kinds[@]}"; do
     bin=$(builder "$kind")
-    for arch in ${FTCUDA_ARCHS:-x86_64 aarch64}; do
+    for arch in ${FTCUDA_ARCHS:-$(ask architectures)}; do
         say "wheel of $kind for $arch"
         compiler=$(ci/wheels/glibc.sh "$arch")
         options=(-Csetup-args=-Ddebug=true "-Csetup-args=-Dcpp_args=-ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build")
@@ -63,7 +64,7 @@ done
 for wheel in "$work"/finished/*.whl; do
     arch=${wheel##*linux_}
     cp "$wheel" "$dist"
-    "$tools/python" -m wheel tags --remove --platform-tag "manylinux_2_28_${arch%.whl}" "$dist/$(basename "$wheel")" >&2
+    "$tools/python" -m wheel tags --remove --platform-tag "$(ask manylinux)_${arch%.whl}" "$dist/$(basename "$wheel")" >&2
 done
 "$tools/twine" check --strict "$dist"/*.whl "$dist"/*.tar.gz
 "$tools/python" ci/wheels/table.py "$dist"

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
-# Installs a wheel as a user does, in an environment of its own, and uses it there, far from the checkout, on the simulated driver: `ci/wheels/try.sh
-# KIND WHEEL`. README's program; a race of a user's own that the plugin of pytest finds, and finds again by its seed; a kernel's test; a hazard.
+# Installs a wheel as a user does, in an environment of its own, and uses it there, far from the checkout, on the simulated driver:
+# `ci/wheels/try.sh KIND FOLDER`, KIND as ci/python.sh has it, FOLDER with the wheels. README's program; a race of a user's own
+# that the plugin of pytest finds, and finds again by its seed; a kernel's test; a hazard.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-kind=${1:?usage: ci/wheels/try.sh KIND WHEEL} wheel=$(realpath "${2:?usage: ci/wheels/try.sh KIND WHEEL}") checkout=$PWD
+kind=${1:?usage: ci/wheels/try.sh KIND FOLDER} wheels=$(realpath "${2:?usage: ci/wheels/try.sh KIND FOLDER}") checkout=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$(ci/python.sh "$kind")" -m venv "$work/environment"
-"$work/environment/bin/pip" -q install --disable-pip-version-check --only-binary :all: "${wheel}[cu13,stress]" pytest >&2
+"$work/environment/bin/pip" -q install --disable-pip-version-check --only-binary :all: --find-links "$wheels" \
+    "ftcuda[cu13,stress]==$(cat VERSION)" pytest >&2
 cp -r ci/wheels/user_project "$work/project"
 # shellcheck disable=SC2016  # Markdown's marks, and no command
 program_in() { sed -n '/^```python$/,/^```$/{/^```/!p}' "$1"; }
