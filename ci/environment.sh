@@ -13,7 +13,7 @@ cuda=${2:-13}
 editable=${3:-}
 case $cuda-$editable in
 11- | 12- | 13- | 11-editable | 12-editable | 13-editable) ;;
-*) echo "usage: ci/environment.sh [t|gil|3.14t|3.14] [11|12|13] [editable]" >&2; exit 2 ;;
+*) echo "usage: ci/environment.sh [t|gil|3.14t|3.14|3.15t|3.15] [11|12|13] [editable]" >&2; exit 2 ;;
 esac
 folder=$PWD/.venv/$kind-cu$cuda${editable:+-$editable}
 python=$folder/bin/python

@@ -1,6 +1,6 @@
 """What ci/matrix.toml says, for workflows in JSON and for scripts in lines.
 
-`python ci/matrix.py cells|wheels|kinds|rows|architectures|manylinux|cibuildwheel|identifiers [system]`
+`python ci/matrix.py cells|wheels|kinds|rows|architectures|manylinux|cibuildwheel|identifiers [system [cibuildwheel]]`
 """
 
 import json
@@ -21,17 +21,33 @@ def cells() -> list[dict]:
 
 
 def wheels() -> list[dict]:
-    """Returns one entry for each platform that wheels are built for."""
+    """Returns one entry for each platform and version of cibuildwheel that wheels are built for and by."""
     runners = {"manylinux_x86_64": "ubuntu-24.04", "manylinux_aarch64": "ubuntu-24.04-arm", "win_amd64": "windows-2022"}
-    return [{"platform": platform, "runner": runners[platform]} for platform in MATRIX["wheels"]["platforms"]]
+    return [
+        {
+            "platform": platform,
+            "runner": runners[platform],
+            "cibuildwheel": tool["version"],
+            "build": " ".join(f"{tag}-*" for tag in tool["interpreters"]),
+            "enable": tool["enable"],
+        }
+        for platform in MATRIX["wheels"]["platforms"]
+        for tool in MATRIX["wheels"]["cibuildwheel"]
+    ]
 
 
-def identifiers(system: str) -> list[str]:
+def identifiers(system: str, version: str | None = None) -> list[str]:
     """Returns what `cibuildwheel --print-build-identifiers` must print for all of a system's platforms."""
     platforms = [
         name for name in MATRIX["wheels"]["platforms"] if name.startswith("win" if system == "windows" else "many")
     ]
-    return [f"{tag}-{platform}" for tag in MATRIX["wheels"]["interpreters"] for platform in platforms]
+    tags = [
+        tag
+        for tool in MATRIX["wheels"]["cibuildwheel"]
+        if version in (None, tool["version"])
+        for tag in tool["interpreters"]
+    ]
+    return [f"{tag}-{platform}" for tag in tags for platform in platforms]
 
 
 def rows() -> list[str]:
@@ -48,7 +64,11 @@ if __name__ == "__main__":
             name.removeprefix("manylinux_") for name in MATRIX["wheels"]["platforms"] if name.startswith("manylinux_")
         ],
         "manylinux": lambda: [MATRIX["wheels"]["manylinux"]],
-        "cibuildwheel": lambda: [MATRIX["wheels"]["cibuildwheel"]],
+        "cibuildwheel": lambda: [
+            "\t".join((each["cibuildwheel"], each["build"], each["enable"]))
+            for each in wheels()
+            if each["platform"] == MATRIX["wheels"]["platforms"][0]
+        ],
         "identifiers": identifiers,
     }
     if question in lines:

@@ -11,13 +11,19 @@ gil=$(ci/python.sh gil)
 ask() { "$gil" ci/matrix.py "$@"; }
 tools=$(ci/wheels/tools.sh)
 
-# Later versions of cibuildwheel build nothing for cp313t, and say nothing.
-for system in linux windows; do
-    archs=x86_64,aarch64; [ "$system" = linux ] || archs=AMD64
-    diff <(ask identifiers "$system" | sort) \
-        <("$tools/python" -m cibuildwheel --print-build-identifiers --platform "$system" --archs "$archs" | sort) ||
-        { echo "ci/matrix.sh: cibuildwheel would not build what ci/matrix.toml says for $system" >&2; exit 1; }
-done
+while IFS=$'\t' read -r version build enable; do
+    if [ ! -x "$work/cibuildwheel-$version/bin/python" ]; then
+        "$gil" -m venv "$work/cibuildwheel-$version"
+        "$work/cibuildwheel-$version/bin/pip" -q install --disable-pip-version-check "cibuildwheel==$version"
+    fi
+    for system in linux windows; do
+        archs=x86_64,aarch64; [ "$system" = linux ] || archs=AMD64
+        diff <(ask identifiers "$system" "$version" | sort) \
+            <(CIBW_BUILD=$build CIBW_ENABLE=$enable "$work/cibuildwheel-$version/bin/python" -m cibuildwheel --print-build-identifiers \
+                --platform "$system" --archs "$archs" | sort) ||
+            { echo "ci/matrix.sh: cibuildwheel $version would not build what ci/matrix.toml says for $system" >&2; exit 1; }
+    done
+done < <(ask cibuildwheel)
 echo "matrix: cibuildwheel builds what ci/matrix.toml says"
 
 declare -A wheels

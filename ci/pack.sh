@@ -6,7 +6,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz [t|gil|3.14t|3.14]}")
+file=$(realpath -m "${1:?usage: ci/pack.sh FILE.tar.xz [t|gil|3.14t|3.14|3.15t|3.15]}")
 kind=${2:-t}
 interpreter=$(ci/python.sh "$kind")
 prefix=$("$interpreter" -c 'import sys; print(sys.base_prefix)')

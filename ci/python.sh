@@ -1,18 +1,19 @@
 #!/usr/bin/env bash
 # Finds or makes a CPython and prints its path: `ci/python.sh t` the free-threaded 3.13 (default), `ci/python.sh gil` the other 3.13,
-# `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built, `ci/python.sh 3.14t` and `3.14` those of 3.14.
+# `ci/python.sh tsan` a free-threaded one with ThreadSanitizer, which is only ever built, `ci/python.sh 3.14t` and `3.14`
+# those of 3.14, likewise of 3.15.
 # Looked for on PATH, in the project's cache, with `uv python install`; else built from Debian's source package, which takes three
 # minutes once. Touches nothing outside the cache, except for Debian packages that the build needs.
 set -euo pipefail
 
 kind=${1:-t}
 version=3.13
-case $kind in 3.14t) version=3.14 kind=t ;; 3.14) version=3.14 kind=gil ;; esac
+case $kind in 3.1[45]t) version=${kind%t} kind=t ;; 3.1[45]) version=$kind kind=gil ;; esac
 case $kind in
 t) name=python${version}t; free_threaded=1; configure=(--disable-gil) ;;
 gil) name=python$version; free_threaded=0; configure=() ;;
 tsan) name=python; free_threaded=1; configure=(--disable-gil --with-thread-sanitizer) ;;
-*) echo "usage: ci/python.sh [t|gil|tsan|3.14t|3.14]" >&2; exit 2 ;;
+*) echo "usage: ci/python.sh [t|gil|tsan|3.14t|3.14|3.15t|3.15]" >&2; exit 2 ;;
 esac
 here=$(cd "$(dirname "$0")" && pwd)
 cache=${FTCUDA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/ftcuda}
@@ -33,7 +34,7 @@ assert bool(sysconfig.get_config_var('Py_GIL_DISABLED')) == bool($free_threaded)
 
 found() { echo "$1"; exit 0; }
 
-for candidate in "$(command -v $name || true)" "$program"; do
+for candidate in "$(command -v "$name" || true)" "$program"; do
     if [ "$kind" = tsan ] && [ "$candidate" != "$program" ]; then continue; fi  # on PATH it would be any python
     if [ -n "$candidate" ] && [ -x "$candidate" ] && fits "$candidate"; then found "$candidate"; fi
 done
@@ -81,16 +82,16 @@ source_of() {
     quietly apt-get "${apt[@]}" update && quietly apt-get "${apt[@]}" source --download-only "python$version"
 }
 # The pool may have dropped the release that testing's index names, and keep older ones: the newest of them that has a Debian
-# developer's signature.
+# developer's signature. A release candidate has the ABI of the release.
 older_source() {
-    local pool=$mirror/pool/main/p/python$version newest patch release digest
+    local pool=$mirror/pool/main/p/python$version newest number release digest
     "$here/debian.sh" debian-keyring
     echo "deb-src [signed-by=$key] $mirror testing main" >sources.list
     quietly apt-get "${apt[@]}" update
     newest=$(apt-cache "${apt[@]}" showsrc "python$version" | sed -n 's/^Version: [0-9]*\.[0-9]*\.\([0-9]*\).*/\1/p' | sort -n | tail -n 1)
-    for ((patch = newest - 1; patch >= 0; --patch)); do
-        release=python${version}_$version.$patch
-        say "fetching CPython $version.$patch from Debian's pool"
+    for number in $(seq $((newest - 1)) -1 0) '0~rc3' '0~rc2' '0~rc1'; do
+        release=python${version}_$version.$number
+        say "fetching CPython $version.$number from Debian's pool"
         quietly /usr/lib/apt/apt-helper download-file "$pool/$release-1.dsc" "$release.dsc" || continue
         quietly gpgv --keyring /usr/share/keyrings/debian-keyring.gpg --output signed.dsc "$release.dsc" || continue
         digest=$(sed -n "/^Checksums-Sha256/,/^Files/s/ \\([0-9a-f]*\\) [0-9]* $release.orig.tar.xz/\\1/p" signed.dsc)

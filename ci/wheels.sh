@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 say() { echo "ci/wheels.sh: $*" >&2; }
-ci/debian.sh ccache  # the core and the simulated driver are the same for all interpreters
+ccache=$(ci/wheels/ccache.sh)  # the core and the simulated driver are the same for all interpreters
 tools=$(ci/wheels/tools.sh)
 ask() { "$tools/python" ci/matrix.py "$@"; }
 mapfile -t kinds < <(ask kinds)
@@ -45,9 +45,9 @@ for kind in "${kinds[@]}"; do
         say "wheel of $kind for $arch"
         compiler=$(ci/wheels/glibc.sh "$arch")
         options=(-Csetup-args=-Ddebug=true "-Csetup-args=-Dcpp_args=-ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build")
-        environment=("CXX=ccache $compiler")
+        environment=("CXX=$ccache $compiler")
         if [ "$arch" != "$(uname -m)" ]; then
-            "$bin/python" ci/wheels/cross.py "$arch" "$compiler" "$work/$kind-$arch"
+            "$bin/python" ci/wheels/cross.py "$arch" "$ccache" "$compiler" "$work/$kind-$arch"
             options+=("-Csetup-args=--cross-file=$work/$kind-$arch/cross.ini" "-Csetup-args=-Dpython.build_config=$work/$kind-$arch/build-details.json")
             environment=("_PYTHON_HOST_PLATFORM=linux-$arch")
         fi

@@ -1,7 +1,7 @@
 """Writes what meson needs to know of an interpreter that does not run here: a cross file, and PEP 739 of it.
 
-`python ci/wheels/cross.py ARCH COMPILER FOLDER`, with an interpreter of the same version and kind for this machine,
-whose headers are the same for all 64-bit Linux.
+`python ci/wheels/cross.py ARCH CCACHE COMPILER FOLDER`, with an interpreter of the same version and kind for this
+machine, whose headers are the same for all 64-bit Linux.
 """
 
 import json
@@ -9,12 +9,12 @@ import sys
 import sysconfig
 from pathlib import Path
 
-arch, compiler, folder = sys.argv[1], sys.argv[2], Path(sys.argv[3])
+arch, ccache, compiler, folder = *sys.argv[1:4], Path(sys.argv[4])
 folder.mkdir(parents=True, exist_ok=True)
 folder.joinpath("cross.ini").write_text(
     f"""[binaries]
 c = '{arch}-linux-gnu-gcc'
-cpp = ['ccache', '{compiler}']
+cpp = ['{ccache}', '{compiler}']
 strip = '{arch}-linux-gnu-strip'
 
 [host_machine]

@@ -14,7 +14,11 @@ def test_wheels_are_those_of_cibuildwheel():
     tool = PROJECT["tool"]["cibuildwheel"]
     assert tool["build"] == [f"{tag}-*" for tag in MATRIX["wheels"]["interpreters"]]
     assert tool["manylinux-x86_64-image"] == tool["manylinux-aarch64-image"] == MATRIX["wheels"]["manylinux"]
-    assert "cpython-freethreading" in tool["enable"]  # without it cp313t is left out
+    built = [tag for each in MATRIX["wheels"]["cibuildwheel"] for tag in each["interpreters"]]
+    assert built == MATRIX["wheels"]["interpreters"]  # each by one version
+    for each in MATRIX["wheels"]["cibuildwheel"]:  # without the group cp313t is left out
+        assert ("cp313t" in each["interpreters"]) == (each["enable"] == "cpython-freethreading")
+    assert "enable" not in tool  # there it would be for all versions
 
 
 def test_each_cuda_version_has_an_extra():
@@ -41,10 +45,9 @@ def test_cells_and_identifiers():
     matrix = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(matrix)
     cells = {(cell["kind"], cell["interpreter"], cell["cuda"]) for cell in matrix.cells()}
-    wheels = {"gil": "cp313", "t": "cp313t", "3.14": "cp314", "3.14t": "cp314t"}
+    wheels = {"gil": "cp313", "t": "cp313t", "3.14": "cp314", "3.14t": "cp314t", "3.15": "cp315", "3.15t": "cp315t"}
     assert cells == {(kind, tag, major) for kind, tag in wheels.items() for major in ("11", "12", "13")}
     assert {*wheels.values()} == {*MATRIX["wheels"]["interpreters"]}  # what is built is tested
-    assert len(matrix.wheels()) == len(MATRIX["wheels"]["platforms"])
-    assert "cp313t-manylinux_x86_64" in matrix.identifiers("linux") and "cp313t-win_amd64" in matrix.identifiers(
-        "windows"
-    )
+    assert len(matrix.wheels()) == len(MATRIX["wheels"]["platforms"]) * len(MATRIX["wheels"]["cibuildwheel"])
+    assert "cp313t-manylinux_x86_64" in matrix.identifiers("linux", "3.4.1")
+    assert "cp313t-win_amd64" in matrix.identifiers("windows")
