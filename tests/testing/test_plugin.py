@@ -312,6 +312,8 @@ def test_the_guide(project, ptx_fits):
     found = failures(said)
     assert status == 1 and set(found) == {"test_add[Counter]", "test_transfers"} and "2 passed" in said, said
     shown = re.findall(r"^    (E .*)$", guide, re.MULTILINE)
+    if sys.version_info[:2] != (3, 13):  # other bytecodes, other steps
+        shown = [re.sub(r", \d+ steps, trace .*", "", line) for line in shown]
     assert len(shown) == 4 and all(line in found["test_add[Counter]"] for line in shown), found["test_add[Counter]"]
     assert (
         "DeadlockError" in found["test_transfers"]
