@@ -8,7 +8,9 @@ import inspect
 import os
 import re
 import shlex
+import sys
 from argparse import ArgumentTypeError
+from collections.abc import Iterator
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 from unittest import TestCase
@@ -18,7 +20,7 @@ import pytest
 if TYPE_CHECKING:
     from ftcuda.testing.rounds import Plan, Race
 
-SCHEDULES = re.compile(r"random|pct(:[1-9]\d*)?|free")
+SCHEDULES = re.compile(r"random|pct(:[1-9]\d{0,5})?|free")
 DEFAULTS = {"threads": 2, "rounds": 100, "schedule": None, "timeout": 60}
 HOW = "this test needs the simulated driver (--ftcuda-driver sim, or ftcuda_driver = sim in the settings)"
 RACE = pytest.StashKey["Race"]()
@@ -26,9 +28,9 @@ FILES = pytest.StashKey[Any]()
 
 
 def checked_count(count: object) -> int:
-    """Returns a number from 1 up."""
-    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"must be an int from 1 up, not {count!r}")
+    """Returns a number of threads or rounds."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 1_000_000:
+        raise ValueError(f"must be an int from 1 to 1,000,000, not {count!r}")
     return count
 
 
@@ -41,8 +43,8 @@ def checked_schedule(text: object) -> str | None:
 
 def checked_timeout(timeout: object) -> float:
     """Returns seconds."""
-    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not timeout > 0:
-        raise ValueError(f"must be seconds above 0, not {timeout!r}")
+    if isinstance(timeout, bool) or not isinstance(timeout, Real) or not 0 < timeout <= 1_000_000:
+        raise ValueError(f"must be seconds above 0, up to 1,000,000, not {timeout!r}")
     return float(timeout)
 
 
@@ -68,7 +70,7 @@ def count_option(text: str) -> int:
     try:
         return checked_count(int(text))
     except ValueError:
-        raise ArgumentTypeError(f"must be an int from 1 up, not {text!r}") from None
+        raise ArgumentTypeError(f"must be an int from 1 to 1,000,000, not {text!r}") from None
 
 
 def schedule_option(text: str) -> str | None:
@@ -105,8 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError(f"ftcuda_driver must be sim or cuda, not {driver!r}")
     if chosen := config.getoption("ftcuda_driver"):
         os.environ["FTCUDA_DRIVER"] = chosen
-    elif driver:
-        os.environ.setdefault("FTCUDA_DRIVER", driver)
+    elif driver and not os.environ.get("FTCUDA_DRIVER"):
+        os.environ["FTCUDA_DRIVER"] = driver
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -131,10 +133,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.get_closest_marker("race") is None:
             continue
-        if issubclass(getattr(item, "cls", None) or object, TestCase):  # for which pytest generates no tests
-            raise pytest.UsageError(f"{item.nodeid}: @pytest.mark.race is not for methods of unittest.TestCase")
         if config.getoption("parallel_threads", None) is not None:
             item.add_marker(pytest.mark.thread_unsafe(reason="a race has threads of its own"))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """For a TestCase, of which pytest generates no tests."""
+    if item.get_closest_marker("race") and issubclass(getattr(item, "cls", None) or object, TestCase):
+        pytest.fail(f"{item.nodeid}: @pytest.mark.race is not for methods of unittest.TestCase", pytrace=False)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
+    """After the fixtures: `monkeypatch` has put back what it found, which a race may have put there."""
+    try:
+        return (yield)
+    finally:
+        if item.get_closest_marker("race") and "ftcuda.testing.locks" in sys.modules:
+            sys.modules["ftcuda.testing.locks"].restore()
 
 
 def plan_of(item: pytest.Item) -> "Plan":
@@ -160,10 +176,20 @@ def command_of(item: pytest.Item) -> str:
         "--race-threads": options.race_threads,
         "--race-schedule": options.race_schedule,
     }
-    words = ["pytest", item.config.cwd_relative_nodeid(item.nodeid)]
+    words = ["pytest", node_from_here(item)]
     for name, value in given.items():
         words += [name, str(value)] if value is not None else []
     return shlex.join(words)
+
+
+def node_from_here(item: pytest.Item) -> str:
+    """Returns the test's name for a command in the current folder."""
+    _, *rest = item.nodeid.split("::")
+    try:
+        file = os.path.relpath(item.path)
+    except ValueError:  # on another drive
+        file = str(item.path)
+    return "::".join([file, *rest])
 
 
 @pytest.fixture

@@ -154,6 +154,7 @@ void schedule_enter(std::uint64_t index) {
 }
 
 void schedule_leave() {
+    if (is_forked()) return;
     Guard lock(driver_state().mutex);
     scheduler::leave(lock);
 }

@@ -39,6 +39,7 @@ class Project:
         command.chmod(0o755)
 
     def write(self, name, text):
+        (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
         (self.folder / name).write_text(text)
 
     def shell(self, command, **variables):
@@ -212,10 +213,10 @@ def test_beside_run_parallel(planted):
 
 
 WRONG = {
-    "threads=0": "threads must be an int from 1 up, not 0",
-    "rounds='9'": "rounds must be an int from 1 up, not '9'",
+    "threads=0": "threads must be an int from 1 to 1,000,000, not 0",
+    "rounds='9'": "rounds must be an int from 1 to 1,000,000, not '9'",
     "schedule='fair'": "schedule must be 'random', 'pct:<depth>' or 'free', not 'fair'",
-    "timeout=-1": "timeout must be seconds above 0, not -1",
+    "timeout=-1": "timeout must be seconds above 0, up to 1,000,000, not -1",
     "seed=3": "has no argument 'seed'",
     "4": "takes keywords only",
 }
@@ -237,7 +238,7 @@ def test_wrong_markers_are_errors_of_collection(project):
         "import pytest, unittest\n\nclass TestIt(unittest.TestCase):\n    @pytest.mark.race\n    def test_it(self):\n        pass\n",
     )
     status, said = project.shell("pytest test_case.py")
-    assert status == 4 and "not for methods of unittest.TestCase" in said
+    assert status == 1 and "not for methods of unittest.TestCase" in said
 
 
 KERNELS = """
@@ -319,3 +320,181 @@ def test_the_guide(project, ptx_fits):
         "DeadlockError" in found["test_transfers"]
         and found["test_transfers"].count("with giver.lock, taker.lock:") == 2
     )
+
+
+LOST_UPDATE = """
+import pytest
+
+class Counter:
+    def __init__(self):
+        self.n = 0
+
+@pytest.mark.race
+def test_lost(race):
+    counter = Counter()
+    def add(index):
+        counter.n += 1
+    race(add)
+    assert counter.n == 2
+"""
+
+
+def test_from_another_folder(project):
+    """The command that replays a failure is one for the folder where pytest was started."""
+    project.write("inner/pytest.ini", "[pytest]\nftcuda_driver = sim\n")
+    project.write("inner/test_lost.py", LOST_UPDATE)
+    for where, file in ((".", "inner/test_lost.py"), ("inner", "test_lost.py"), ("inner/..", "inner")):
+        status, said = project.shell(f"cd {where} && pytest -p no:cacheprovider {file}")
+        assert status == 1 and "1 failed" in said, said
+        (again,) = re.findall(r"^E +(pytest .*--race-seed \d+)$", said, re.MULTILINE)
+        status, repeated = project.shell(f"cd {where} && {again} -p no:cacheprovider")
+        assert status == 1 and re.findall("trace 0x[0-9a-f]+", repeated) == re.findall("trace 0x[0-9a-f]+", said), repeated
+
+
+SPIN = """
+import os, pytest, signal, threading
+
+@pytest.mark.race
+def test_spin(race):
+    def spin(index):
+        if index == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        while True:
+            pass
+    race(spin)
+"""
+
+
+def test_an_interrupt_ends_a_race(project):
+    project.write("test_spin.py", SPIN)
+    status, said = project.shell("timeout -s KILL 60 pytest -p no:cacheprovider --ftcuda-driver sim")
+    assert status == 2 and "KeyboardInterrupt" in said, said
+
+
+FORK = """
+import os, pytest, time
+
+@pytest.mark.race(rounds=3)
+def test_fork(race):
+    def fork(index):
+        child = os.fork()
+        if child == 0:
+            total = 0
+            for number in range(100):
+                total += number
+            os._exit(total % 100)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert race(fork) == [50, 50]
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_fork_in_a_race(project):
+    project.write("test_fork.py", FORK)
+    status, said = project.shell("timeout -s KILL 60 pytest -p no:cacheprovider --ftcuda-driver sim -W ignore")
+    assert status == 0 and "1 passed" in said, said
+
+
+SEAMS = """
+import asyncio, queue, threading, time
+from dataclasses import dataclass
+from unittest import TestCase
+
+import pytest
+
+SLEEP, LOCK = time.sleep, threading.Lock
+
+
+@dataclass(frozen=True)
+class Refused(Exception):
+    why: str
+
+
+class Stubborn(Exception):
+    def add_note(self, note):
+        raise RuntimeError("no notes")
+
+
+@pytest.mark.race(rounds=2)
+def test_patched_in_the_body(race, monkeypatch):
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    monkeypatch.setattr(threading, "Lock", LOCK)
+    race(lambda index: None)
+
+def test_patched_is_over():
+    assert time.sleep is SLEEP and threading.Lock is LOCK
+
+@pytest.fixture
+def no_sleep(monkeypatch):
+    slept = []
+    monkeypatch.setattr(time, "sleep", slept.append)
+    return slept
+
+@pytest.mark.race(rounds=2)
+def test_a_fixtures_patch_stays(no_sleep, race):
+    race(lambda index: getattr(time, "sleep")(index))
+    assert sorted(no_sleep)[-2:] == [1, 1] or sorted(no_sleep) == [0, 1]
+
+@pytest.mark.race(rounds=2)
+def test_asyncio(race):
+    async def nap():
+        await asyncio.sleep(0.01)
+        return 7
+    assert race(lambda index: asyncio.run(nap())) == [7, 7]
+
+@pytest.mark.race(rounds=2)
+def test_a_pool_that_is_imported_in_a_round(race):
+    def work(index):
+        from concurrent.futures import ThreadPoolExecutor
+        return ThreadPoolExecutor
+    race(work)
+
+@pytest.mark.race(rounds=2)
+def test_frozen_exceptions_pass(race):
+    def refuse(index):
+        if index == 0:
+            raise Refused("no")
+    with pytest.raises(Refused):
+        race(refuse)
+
+@pytest.mark.race(rounds=2)
+def test_fails_frozen(race):
+    race(lambda index: None)
+    raise Refused("frozen")
+
+@pytest.mark.race(rounds=2)
+def test_fails_stubborn(race):
+    def raise_it(index):
+        raise Stubborn("stubborn")
+    race(raise_it)
+
+@pytest.mark.race(rounds=2)
+def test_fails_never_called(race):
+    pass
+
+@pytest.mark.race(rounds=2)
+@pytest.mark.usefixtures("race")
+def test_fails_never_called_either():
+    pass
+
+class TestOfUnittest(TestCase):
+    @pytest.mark.race
+    def test_fails_here(self):
+        pass
+"""
+
+
+def test_the_seams(project):
+    """Where a race meets what else a test may do."""
+    project.write("test_seams.py", SEAMS)
+    status, said = project.shell("pytest -p no:cacheprovider --ftcuda-driver sim")
+    assert status == 1 and "4 failed, 6 passed, 1 error" in said, said
+    found = failures(said)
+    assert set(found) == {
+        "test_fails_frozen", "test_fails_stubborn", "test_fails_never_called", "test_fails_never_called_either",
+        "ERROR at setup of TestOfUnittest.test_fails_here",
+    }  # fmt: skip
+    assert "Refused: frozen" in found["test_fails_frozen"] and "--race-seed 1" in found["test_fails_frozen"]
+    assert "stubborn" in found["test_fails_stubborn"]
+    assert "never calls it" in found["test_fails_never_called"]
+    assert "is not for methods of unittest.TestCase" in found["ERROR at setup of TestOfUnittest.test_fails_here"]

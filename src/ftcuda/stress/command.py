@@ -39,10 +39,17 @@ def parse(program: Program) -> argparse.Namespace:
         parser.error("a soak shorter than 30 seconds tells nothing")
     if options.soak and sys.platform != "linux":
         parser.error("a soak reads /proc, which only Linux has")
-    if options.timeout <= 0:
-        parser.error("a round needs some time")
+    if not 0 < options.timeout <= 1_000_000 or not 0 < options.seconds <= 1_000_000_000:
+        parser.error("a run, and a round, need some time")
     if options.threads < 1:
         parser.error("a round needs a thread")
+    if options.seed < 0:
+        parser.error(f"a seed is a number from 0 up, not {options.seed}")
+    if options.seeds is not None and options.seeds < 1:
+        parser.error(f"--seeds is a number of rounds from 1 up, not {options.seeds}")
+    for file in (options.json, options.html):
+        if file is not None and not file.absolute().parent.is_dir():
+            parser.error(f"there is no folder for {file}")
     try:
         options.schedule = Schedule.parse(options.sched) if options.sched else None
     except ValueError as problem:

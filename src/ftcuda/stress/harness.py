@@ -93,7 +93,9 @@ class Runner:
         try:
             with last_resort(self.timeout + GRACE):
                 counts = under_seed(name, seed, once)
-        except Exception as failure:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as failure:
             result.failure = f"{''.join(traceback.format_exception(failure))}{self._how_to_repeat(hazard, name, seed)}"
             result.hung = isinstance(failure, (TimeoutError, DeadlockError))
             return False
@@ -151,9 +153,9 @@ class Runner:
 
 def number_of(operations: object) -> int:
     """Returns what `act` returned, which must be a number."""
-    if isinstance(operations, int):
+    if isinstance(operations, int) and operations >= 0:
         return operations
-    raise TypeError(f"act must return the number of operations, not {operations!r}")
+    raise TypeError(f"act must return the number of operations, an int from 0 up, not {operations!r}")
 
 
 def has_points() -> bool:

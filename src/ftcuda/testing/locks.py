@@ -111,16 +111,26 @@ class Condition(Waitable):
 
 
 # What stands where in the standard library. Events, semaphores, barriers, queues and futures are made from these.
-PLACES: list[tuple[ModuleType, str, Any]] = [
-    (threading, "Lock", Lock),
-    (threading, "RLock", RLock),
-    (threading, "Condition", Condition),
-    (threading, "_time", simulated_monotonic),
-    (queue, "SimpleQueue", queue._PySimpleQueue),  # type: ignore[attr-defined]
-    (queue, "time", simulated_monotonic),
-    (time, "sleep", simulated_sleep),
-    (time, "monotonic", simulated_monotonic),
+PLACES: list[tuple[ModuleType, str, Any, Any]] = [
+    (module, name, stand_in, getattr(module, name))
+    for module, name, stand_in in [
+        (threading, "Lock", Lock),
+        (threading, "RLock", RLock),
+        (threading, "Condition", Condition),
+        (threading, "_time", simulated_monotonic),
+        (queue, "SimpleQueue", queue._PySimpleQueue),  # type: ignore[attr-defined]
+        (queue, "time", simulated_monotonic),
+        (time, "sleep", simulated_sleep),
+        (time, "monotonic", simulated_monotonic),
+    ]
 ]
+
+
+def restore() -> None:
+    """Puts back what `monkeypatch` took for the real thing when a race was under way. Thread safety: main thread."""
+    for module, name, stand_in, real in PLACES:
+        if getattr(module, name) is stand_in:
+            setattr(module, name, real)
 
 
 @contextmanager
@@ -138,9 +148,10 @@ def known_locks(files: Container[str]) -> Iterator[None]:
     Thread safety: main thread. The names are the process's.
     """
     before = set(sys.modules)
-    stand_ins = {id(getattr(module, name)): stand_in for module, name, stand_in in PLACES}
-    reals = {id(stand_in): getattr(module, name) for module, name, stand_in in PLACES}
-    changed = [(module, name, getattr(module, name)) for module, name, _ in PLACES]
+    stand_ins = {id(real): stand_in for _, _, stand_in, real in PLACES}
+    reals = {id(stand_in): real for _, _, stand_in, real in PLACES}
+    # Where a fixture has put something of its own, it stays.
+    changed = [(module, name, real) for module, name, _, real in PLACES if getattr(module, name) is real]
     begin_thread = threading.Thread.__init__
     for module in list(sys.modules.values()):
         if vars(module).get("__file__") in files:

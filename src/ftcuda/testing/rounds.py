@@ -1,7 +1,7 @@
 """The rounds of a race: what `ftcuda_pytest` does when it comes to a test that is marked so."""
 
-from collections.abc import Callable, Container, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Container
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -105,17 +105,20 @@ class Race:
             raised = hang.with_traceback(None)
         raise raised
 
-    @contextmanager
-    def round(self, seed: int) -> Iterator[None]:
-        """Around one round: what it raises gets a note that says how to replay it."""
+    def run_round(self, seed: int, test: Callable[[], object]) -> bool:
+        """Runs one round: what it raises gets a note that says how to replay it. Whether anything was raced."""
         __tracebackhide__ = True
         self._begin(seed)
         try:
-            yield
+            test()
         except BaseException as failure:
-            if not is_outcome(failure) and not isinstance(failure, (KeyboardInterrupt, pytest.exit.Exception)):
-                explain(failure, self._note())
-            raise
+            if is_outcome(failure) or isinstance(failure, (KeyboardInterrupt, pytest.exit.Exception)):
+                raise
+            note = self._note()
+            if explain(failure, note):
+                raise
+            raise AssertionError(f"{type(failure).__name__}: {failure}\n{note}") from failure
+        return self._has_run
 
     def _note(self) -> str:
         seeds = self._plan.seeds
@@ -148,8 +151,10 @@ def run(race: Race, test: Callable[[], object], files: Container[str]) -> None:
             stack.enter_context(known_locks(files))
             stack.enter_context(switch_points(files))
         for seed in race._plan.seeds:
-            with race.round(seed):
-                test()
+            if not race.run_round(seed, test):
+                pytest.fail(
+                    "the test, or a fixture of it, takes `race` and never calls it: nothing was raced", pytrace=False
+                )
 
 
 def is_outcome(failure: BaseException) -> bool:
@@ -179,9 +184,13 @@ def without_ours(traceback: TracebackType | None) -> TracebackType | None:
     return first or traceback
 
 
-def explain(failure: BaseException, note: str) -> None:
-    """Adds a note, in a way that pytest shows."""
-    if getattr(failure, "pytrace", True):
-        failure.add_note(note)
-    else:  # of pytest.fail(pytrace=False) it shows only the message
-        failure.msg = f"{failure.msg}\n{note}"  # type: ignore[attr-defined]
+def explain(failure: BaseException, note: str) -> bool:
+    """Adds a note, in a way that pytest shows. False for an exception that is not to be changed."""
+    try:
+        if getattr(failure, "pytrace", True):
+            failure.add_note(note)
+        else:  # of pytest.fail(pytrace=False) it shows only the message
+            failure.msg = f"{failure.msg}\n{note}"  # type: ignore[attr-defined]
+    except Exception:
+        return False
+    return True

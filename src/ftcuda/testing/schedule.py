@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from _thread import allocate_lock, start_new_thread
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -100,9 +101,13 @@ class Schedule:
         TimeoutError
             The time ran out; or the one whose turn it was did nothing for 20 s.
 
-        After either error the threads run freely.
+        After either error the threads run freely, and so they do if a signal's handler raises meanwhile.
         """
-        ending = simulation.schedule_wait(timeout)
+        try:
+            ending = interruptible(lambda: simulation.schedule_wait(timeout))
+        except BaseException:
+            simulation.schedule_abandon()
+            raise
         if ending == "finished":
             return
         try:  # they stand still meanwhile
@@ -118,6 +123,22 @@ class Schedule:
     def __str__(self) -> str:
         text = self.kind if self.kind == "random" else f"{self.kind}:{self.depth}"
         return f"schedule {text}, seed {self.seed}"
+
+
+def interruptible[Answer](call: Callable[[], Answer]) -> Answer:
+    """Returns `call()`, made by another thread: this one can run handlers of signals meanwhile."""
+    over, answers = allocate_lock(), []
+
+    def make() -> None:
+        try:
+            answers.append(call())
+        finally:
+            over.release()
+
+    over.acquire()
+    start_new_thread(make, ())
+    over.acquire()
+    return answers[0]
 
 
 SUCH_AS = (
@@ -221,6 +242,10 @@ class Lock(Waitable):
     def locked(self) -> bool:
         """Whether a thread holds the lock."""
         return self._held
+
+    def _at_fork_reinit(self) -> None:
+        """For the standard library: in the child of a fork nobody holds it."""
+        self.__init__()  # type: ignore[misc]
 
     def __enter__(self) -> bool:
         return self.acquire()

@@ -5,7 +5,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ftcuda.testing import simulation
@@ -63,11 +63,15 @@ def together[Result](
     def run(index: int) -> None:
         CALLS.join(failures)
         try:
-            with start.part(index):
+            start.enter(index)
+            try:  # no context manager of a generator, which would change the exception
                 results[index] = function(index, *arguments)
+            finally:
+                start.leave()
         except BaseException as failure:
-            failure.add_note(f"in thread together-{index}")
             failures.append(failure)
+            with suppress(Exception):  # some exceptions are not to be changed
+                failure.add_note(f"in thread together-{index}")
 
     def group() -> BaseExceptionGroup:
         return BaseExceptionGroup(f"{len(failures)} failures in {threads} threads", list(failures))
@@ -150,11 +154,12 @@ class Free:
         """Around all threads."""
         yield
 
-    @contextmanager
-    def part(self, index: int):
-        """Around the part of thread `index`."""
+    def enter(self, index: int) -> None:
+        """Begins the part of thread `index`."""
         self._barrier.wait(max(self._deadline - time.monotonic(), 0))
-        yield
+
+    def leave(self) -> None:
+        """Ends it."""
 
     def wait(self, timeout: float) -> None:
         """Waits for the end, as far as it can be known here."""
@@ -178,14 +183,13 @@ class Scheduled:
             if collects:
                 gc.enable()
 
-    @contextmanager
-    def part(self, index: int):
-        """Around the part of thread `index`."""
+    def enter(self, index: int) -> None:
+        """Begins the part of thread `index`."""
         simulation.schedule_enter(index)
-        try:
-            yield
-        finally:
-            simulation.schedule_leave()
+
+    def leave(self) -> None:
+        """Ends it."""
+        simulation.schedule_leave()
 
     def wait(self, timeout: float) -> None:
         """Waits until all threads have left the session."""

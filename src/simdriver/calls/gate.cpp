@@ -33,7 +33,10 @@ bool is_private(Call call) noexcept {
 
 void refuse_after_fork() noexcept {
 #ifndef _WIN32
-    pthread_atfork(nullptr, nullptr, [] { forked.store(true, std::memory_order_relaxed); });
+    pthread_atfork(nullptr, nullptr, [] {
+        forked.store(true, std::memory_order_relaxed);
+        scheduler::forget_session();
+    });
 #endif
 }
 

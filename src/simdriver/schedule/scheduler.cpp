@@ -283,7 +283,14 @@ Ending wait(Guard& lock, std::chrono::milliseconds limit) {
 }
 
 void abandon(Guard&) {
-    if (state().failed) end();
+    State& s = state();
+    if (s.prepared && !s.failed) fail(Ending::late);
+    if (s.failed) end();
+}
+
+void forget_session() noexcept {
+    self().reset();
+    state().active.store(false, std::memory_order_relaxed);
 }
 
 void look_at_limit() { state().over.notify_all(); }

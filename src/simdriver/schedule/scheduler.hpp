@@ -56,9 +56,11 @@ enum class Ending : int { finished, deadlock, stuck, late };
 bool begin(Guard& lock, const Plan& plan, unsigned threads);
 // Waits until the session is over, nobody can go on, the thread whose turn it is has done nothing for 20 s, or the time
 // is over: that of the test's own clock, where it has one. Unless the session is over all its threads stand where they
-// are, to be looked at, until abandon(); then they run freely.
+// are, to be looked at, until abandon(); then they run freely. abandon() ends a session that is waited for, too.
 Ending wait(Guard& lock, std::chrono::milliseconds limit);
 void abandon(Guard& lock);
+// In the child of a fork, where none of the others is: its thread runs freely.
+void forget_session() noexcept;
 void look_at_limit();  // the test has moved its clock
 std::string report();  // who stood where when the session ended badly, and who held what they waited for
 std::uint64_t steps() noexcept;
