@@ -1,6 +1,7 @@
 // Exports: user objects.
 #include "../calls/gate.hpp"
 #include "../timeline/ended_objects.hpp"
+#include "nodes.hpp"
 
 namespace ftcuda::sim {
 
