@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../state/graph.hpp"
+#include "replacement.hpp"
 
 namespace ftcuda::sim {
 
@@ -52,7 +53,7 @@ CUresult change(CUgraphNode handle, Describe describe) {
     if (!std::holds_alternative<What>(node->operation.what)) return CUDA_ERROR_INVALID_VALUE;
     Operation operation;
     if (const CUresult result = describe(operation); result != CUDA_SUCCESS) return result;
-    node->operation = std::move(operation);
+    take_over(node->operation, std::move(operation));
     return CUDA_SUCCESS;
 }
 

@@ -37,6 +37,11 @@ Side destination_of(const CUDA_MEMCPY3D& shape) {
                    shape.dstPitch, shape.dstHeight, shape);
 }
 
+int kind_at(std::uint64_t address) {
+    const Allocation* const allocation = allocation_at(address);
+    return allocation != nullptr ? static_cast<int>(allocation->kind) : pageable;
+}
+
 std::size_t extent(const Side& side, const CUDA_MEMCPY3D& shape) {
     return (shape.Depth - 1) * side.plane + (shape.Height - 1) * side.row + shape.WidthInBytes;
 }
@@ -137,6 +142,12 @@ CUresult run(const CUDA_MEMSET_NODE_PARAMS& shape) {
 
 }  // namespace
 
+CopyOperation as_copy(const CUDA_MEMCPY3D& shape) {
+    return {shape, kind_at(source_of(shape).address), kind_at(destination_of(shape).address)};
+}
+
+FillOperation as_fill(const CUDA_MEMSET_NODE_PARAMS& shape) { return {shape, kind_at(shape.dst)}; }
+
 CopyOperation linear_copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes) {
     CUDA_MEMCPY3D shape{};
     const auto type_at = [](CUdeviceptr pointer) {
@@ -152,11 +163,11 @@ CopyOperation linear_copy(CUdeviceptr destination, CUdeviceptr source, std::size
     shape.dstHost = reinterpret_cast<void*>(destination);
     shape.srcPitch = shape.dstPitch = shape.WidthInBytes = bytes;
     shape.srcHeight = shape.dstHeight = shape.Height = shape.Depth = 1;
-    return {shape};
+    return as_copy(shape);
 }
 
 FillOperation linear_fill(CUdeviceptr pointer, unsigned value, unsigned element_size, std::size_t count) {
-    return {{pointer, 0, value, element_size, count, 1}};
+    return as_fill({pointer, 0, value, element_size, count, 1});
 }
 
 CUresult check(const CopyOperation& operation) {
@@ -223,8 +234,17 @@ Work prepare(const FillOperation& operation) {
     return work;
 }
 
-bool is_to_pageable(const CopyOperation& operation) {
-    return allocation_at(destination_of(operation.shape).address) == nullptr;
+bool are_alike(const CopyOperation& a, const CopyOperation& b) {
+    for (const CUDA_MEMCPY3D* const shape : {&a.shape, &b.shape}) {
+        if (shape->Height != 1 || shape->Depth != 1) return false;
+    }
+    return a.source == b.source && a.destination == b.destination;
 }
+
+bool are_alike(const FillOperation& a, const FillOperation& b) {
+    return a.shape.height == 1 && b.shape.height == 1 && a.destination == b.destination;
+}
+
+bool is_to_pageable(const CopyOperation& operation) { return operation.destination == pageable; }
 
 }  // namespace ftcuda::sim

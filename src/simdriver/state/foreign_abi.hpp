@@ -12,6 +12,7 @@ using CUgraphExec = struct CUgraphExec_st*;
 using CUarray = struct CUarray_st*;
 
 enum : CUresult {
+    CUDA_ERROR_OPERATING_SYSTEM = 304,
     CUDA_ERROR_ILLEGAL_STATE = 401,
     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,

@@ -43,12 +43,18 @@ struct KernelOperation {
     std::vector<std::byte> parameters;
 };
 
+// Of memory: the kind of an allocation, or plain host memory.
+constexpr int pageable = -1;
+
 struct CopyOperation {
     CUDA_MEMCPY3D shape{};
+    int source = pageable;
+    int destination = pageable;
 };
 
 struct FillOperation {
     CUDA_MEMSET_NODE_PARAMS shape{};
+    int destination = pageable;
 };
 
 struct HostOperation {
