@@ -144,7 +144,9 @@ class Driver:
         """Pairs of node handles."""
         count = c_size_t()
         self.call("cuGraphGetEdges", graph, None, None, byref(count))
-        begins, ends = (c_void_p * (count.value or 1))(), (c_void_p * (count.value or 1))()
+        if count.value == 0:
+            return set()
+        begins, ends = (c_void_p * count.value)(), (c_void_p * count.value)()
         self.call("cuGraphGetEdges", graph, begins, ends, byref(count))
         return set(zip(begins[: count.value], ends[: count.value], strict=True))
 
@@ -383,7 +385,8 @@ def test_events_of_others_are_nodes(driver, memory):
     driver.needs(11, 1)
     stream, external = driver.stream(), 1
     event = driver.event()
-    assert driver.result("cuEventRecordWithFlags", event, stream, external) == INVALID_VALUE  # outside of a capture
+    assert driver.result("cuEventRecordWithFlags", event, stream, external) == ILLEGAL_STATE  # outside of a capture
+    assert driver.result("cuStreamWaitEvent", stream, event, external) == ILLEGAL_STATE
     driver.begin(stream)
     driver.launch(stream, "store", memory.at(0), 1)
     driver.call("cuEventRecordWithFlags", event, stream, external)
@@ -470,11 +473,29 @@ def test_the_legacy_stream_does_not_wait_for_a_capture(driver, memory):
 
 def test_the_end_belongs_to_the_stream_in_which_it_began(driver, memory):
     first, second = driver.stream(), driver.stream()
+    assert driver.result("cuStreamEndCapture", first, byref(c_void_p())) == ILLEGAL_STATE
     driver.begin(first)
-    assert driver.result("cuStreamBeginCapture_v2", first, RELAXED) == INVALID_VALUE
+    assert driver.result("cuStreamBeginCapture_v2", first, RELAXED) == ILLEGAL_STATE
+    assert driver.status(first) == 1
     driver.wait(second, driver.record(first))
     assert driver.result("cuStreamEndCapture", second, byref(c_void_p())) == UNMATCHED
-    driver.result("cuStreamEndCapture", first, byref(c_void_p()))
+    assert driver.fails_to_end(first) == INVALIDATED
+
+
+def test_the_end_belongs_to_the_thread_in_which_it_began(driver, memory):
+    """Unless it is relaxed: the wrong thread ends it all the same, for nothing."""
+    stream, found, context = driver.stream(), [], driver.context()
+
+    def end():
+        driver.call("cuCtxSetCurrent", context)
+        found.append(driver.fails_to_end(stream))
+
+    driver.begin(stream, THREAD_LOCAL)
+    thread = threading.Thread(target=end)
+    thread.start()
+    thread.join()
+    assert found == [WRONG_THREAD] and driver.status(stream) == 0
+    assert driver.result("cuStreamEndCapture", stream, byref(c_void_p())) == ILLEGAL_STATE
 
 
 def test_an_event_of_a_capture_is_no_other_event(driver, memory):
@@ -482,9 +503,45 @@ def test_an_event_of_a_capture_is_no_other_event(driver, memory):
     driver.begin(stream)
     event = driver.record(stream)
     driver.end(stream)
-    assert driver.result("cuEventQuery", event) == driver.result("cuEventSynchronize", event) == CAPTURED_EVENT
+    for name in ("cuEventQuery", "cuEventSynchronize"):
+        assert driver.result(name, event) == INVALID_VALUE
+    assert driver.result("cuStreamWaitEvent", other, event, 0) == INVALID_VALUE
+    driver.begin(stream)
+    assert driver.result("cuStreamWaitEvent", stream, event, 0) == INVALID_VALUE
+    assert driver.fails_to_end(stream) == INVALIDATED
+    driver.begin(stream)
+    driver.call("cuEventRecord", event, stream)
+    assert driver.result("cuEventQuery", event) == CAPTURED_EVENT
+    assert driver.fails_to_end(stream) == INVALIDATED
     driver.call("cuEventRecord", event, other)  # from here on it is
     driver.call("cuEventSynchronize", event)
+
+
+def test_an_event_that_was_never_recorded_comes_before_nothing(driver, memory):
+    stream = driver.stream()
+    driver.begin(stream)
+    driver.wait(stream, driver.event())
+    assert driver.shape(driver.end(stream)) == ([], set())
+
+
+def test_a_launch_is_not_captured(driver, memory):
+    graph, stream = driver.graph(), driver.stream()
+    driver.kernel(graph, [], "digit", memory.at(0), 5)
+    executable = driver.executable(graph)
+    for name in ("cuGraphLaunch", "cuGraphUpload"):
+        driver.begin(stream)
+        assert driver.result(name, executable, stream) == UNSUPPORTED
+        assert driver.fails_to_end(stream) == INVALIDATED
+
+
+def test_a_capture_that_failed_takes_the_graph_that_it_went_into(driver, memory):
+    driver.needs(12, 3)
+    graph, stream = driver.graph(), driver.stream()
+    driver.call("cuStreamBeginCaptureToGraph", stream, graph, None, None, c_size_t(0), RELAXED)
+    driver.launch(stream, "store", memory.at(0), 1)
+    assert driver.result("cuStreamSynchronize", stream) == UNSUPPORTED
+    assert driver.fails_to_end(stream) == INVALIDATED
+    driver.forget(graph)
 
 
 # ---- Graphs that are built ---------------------------------------------------------------------------------------------
@@ -620,6 +677,7 @@ def test_a_child_graph_is_a_copy_that_runs_as_one_node(driver, memory):
     assert memory.words[0] == 1234
     other = driver.graph()
     inner = driver.kernel(other, [], "digit", memory.at(0), 8)
+    assert driver.result("cuGraphExecChildGraphNodeSetParams", executable, node, other) == UPDATE_FAILURE
     driver.kernel(other, [inner], "digit", memory.at(0), 9)
     driver.call("cuGraphExecChildGraphNodeSetParams", executable, node, other)
     memory.words[0] = 0
@@ -732,10 +790,10 @@ def test_copies_and_fills_of_an_executable_change(driver, memory):
     moved.height = 2
     arguments = (executable, c_void_p(copy), byref(moved), context)
     assert driver.result("cuGraphExecMemcpyNodeSetParams", *arguments) == INVALID_VALUE
-    plain = ctypes.create_string_buffer(4)
-    other = copy_of(memory.at(2), c_void_p(ctypes.addressof(plain)), 4)
-    arguments = (executable, c_void_p(copy), byref(other), context)
+    pointer = memory_of_the_device(driver)
+    arguments = (executable, c_void_p(copy), byref(copy_of(memory.at(2), pointer, 4)), context)
     assert driver.result("cuGraphExecMemcpyNodeSetParams", *arguments) == INVALID_VALUE  # of another kind of memory
+    driver.call("cuMemFree_v2", pointer)
 
 
 def test_host_functions_of_an_executable_change(driver, memory):
@@ -799,6 +857,10 @@ def test_an_executable_becomes_like_another_graph(driver, memory):
     assert driver.update(executable, chain(3, 4)) == (0, 0)
     driver.run(executable)
     assert memory.words[0] == 34
+    backwards = driver.graph()  # the nodes are paired by what depends on what
+    second, first = (driver.kernel(backwards, [], "digit", memory.at(0), value) for value in (4, 3))
+    driver.call("cuGraphAddDependencies", backwards, array(first), array(second), c_size_t(1))
+    assert driver.update(executable, backwards) == (0, 0)
     assert driver.update(executable, chain(3, 4, 5)) == (UPDATE_FAILURE, TOPOLOGY_CHANGED)
     assert driver.update(executable, chain(3, 4, edges=False)) == (UPDATE_FAILURE, TOPOLOGY_CHANGED)
     other, made = driver.graph(), c_void_p()
@@ -807,19 +869,6 @@ def test_an_executable_becomes_like_another_graph(driver, memory):
     assert driver.update(executable, other) == (UPDATE_FAILURE, NODE_TYPE_CHANGED)
     driver.run(executable)  # as it was
     assert memory.words[0] == 3434
-
-
-def test_a_launch_that_is_captured_is_a_child_graph(driver, memory):
-    graph, stream = driver.graph(), driver.stream()
-    driver.kernel(graph, [], "digit", memory.at(0), 5)
-    executable = driver.executable(graph)
-    driver.begin(stream)
-    driver.launch(stream, "digit", memory.at(0), 1)
-    driver.call("cuGraphLaunch", executable, stream)
-    captured = driver.end(stream)
-    assert driver.shape(captured) == ([KERNEL, GRAPH], {(0, 1)}) and memory.words[0] == 0
-    driver.run(driver.executable(captured))
-    assert memory.words[0] == 15
 
 
 def test_a_destroyed_executable_ends_its_launches(driver, memory):

@@ -66,13 +66,12 @@ CUresult begin(CUstream handle, int mode, const std::shared_ptr<Graph>& into, co
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (handle == nullptr || handle == CU_STREAM_LEGACY) return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
-    if (stream->capture) return CUDA_ERROR_INVALID_VALUE;
+    if (stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     auto capture = std::make_shared<Capture>();
     capture->origin = stream;
     capture->thread = this_thread();
     capture->mode = mode;
     capture->id = ++driver_state().capture_count;
-    capture->is_into = into != nullptr;
     capture->graph = into ? into : make_graph();
     join(capture, stream, dependencies);
     driver_state().captures.push_back(capture);
@@ -84,6 +83,14 @@ bool is_joined(const Capture& capture) {
     return std::all_of(capture.joined.begin(), capture.joined.end(), [&](const std::shared_ptr<Stream>& stream) {
         return come_before(stream->captured, capture.origin->captured);
     });
+}
+
+// What its end answers.
+CUresult result_of(const Capture& capture) {
+    if (capture.mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture.thread != this_thread())
+        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (capture.invalidated) return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    return is_joined(capture) ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
 }  // namespace
@@ -171,18 +178,19 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     *graph = nullptr;
     const std::shared_ptr<Capture> capture = stream->capture;
-    if (!capture || capture->origin != stream) return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
-    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != this_thread()) {
-        return CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
+    if (!capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (capture->origin != stream) {
+        capture->invalidated = true;
+        return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     }
-    const bool joined = is_joined(*capture);
+    const CUresult result = result_of(*capture);
     end_capture(capture);
-    if (capture->invalidated || !joined) {
-        if (!capture->is_into) ended.graph_is_gone(*capture->graph);
-        return capture->invalidated ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+    if (result == CUDA_SUCCESS) {
+        *graph = capture->graph->handle;
+    } else {
+        ended.graph_is_gone(*capture->graph);  // one that it went into, too
     }
-    *graph = capture->graph->handle;
-    return CUDA_SUCCESS;
+    return result;
 }
 
 }  // namespace ftcuda::sim

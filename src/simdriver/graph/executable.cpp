@@ -140,12 +140,9 @@ FTCUDA_SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_han
     if (const CUresult result = find_executable(handle, executable); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
-    if (stream->capture) {
-        record(*stream, {ChildOperation{copy(*executable->graph, Named::yes)}, {}});
-    } else {
-        launch(executable, *stream);
-    }
+    launch(executable, *stream);
     return CUDA_SUCCESS;
 }
 

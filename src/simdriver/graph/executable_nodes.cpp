@@ -30,8 +30,9 @@ CUresult replace_child(CUgraphExec executable, CUgraphNode node, CUgraph child) 
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(child, graph); result != CUDA_SUCCESS) return result;
     const auto* const mine = std::get_if<ChildOperation>(&twin->operation.what);
-    if (mine == nullptr || compare(*mine->graph, *graph).result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (mine == nullptr) return CUDA_ERROR_INVALID_VALUE;
+    if (compare(*mine->graph, *graph).result != CU_GRAPH_EXEC_UPDATE_SUCCESS)
+        return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     take_over_all(*mine->graph, *graph);
     return CUDA_SUCCESS;
 }

@@ -28,7 +28,7 @@ CUresult describe_copy(const CUDA_MEMCPY3D* given, CUcontext context, Operation&
 }
 
 CUresult describe_fill(const CUDA_MEMSET_NODE_PARAMS* given, CUcontext context, Operation& operation) {
-    return given == nullptr ? CUDA_ERROR_INVALID_VALUE : checked(as_fill(*given), context, operation);
+    return given == nullptr ? CUDA_ERROR_INVALID_VALUE : checked(FillOperation{*given}, context, operation);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphAddMemcpyNode(CUgraphNode* made, CUgraph graph, const CUgraphNode* dependencies,

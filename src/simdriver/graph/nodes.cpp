@@ -51,6 +51,7 @@ CUresult give(const std::vector<CUgraphNode>& handles, CUgraphNode* to, std::siz
         *count = handles.size();
         return CUDA_SUCCESS;
     }
+    if (*count == 0) return CUDA_ERROR_INVALID_VALUE;
     for (std::size_t index = 0; index < *count; ++index) to[index] = index < handles.size() ? handles[index] : nullptr;
     *count = std::min(*count, handles.size());
     return CUDA_SUCCESS;

@@ -2,7 +2,7 @@
 
 #include "../memory/transfer.hpp"
 
-#include <algorithm>
+#include <unordered_map>
 
 namespace ftcuda::sim {
 
@@ -14,7 +14,9 @@ bool can_replace(const KernelOperation& now, const KernelOperation& wanted) {
 
 // Of one dimension, between memory of the same kinds as before.
 bool can_replace(const CopyOperation& now, const CopyOperation& wanted) { return are_alike(now, wanted); }
-bool can_replace(const FillOperation& now, const FillOperation& wanted) { return are_alike(now, wanted); }
+bool can_replace(const FillOperation& now, const FillOperation& wanted) {
+    return now.shape.height == 1 && wanted.shape.height == 1;
+}
 
 // What else is of the same kind.
 template <class Now, class Wanted>
@@ -22,20 +24,15 @@ bool can_replace(const Now&, const Wanted&) {
     return std::is_same_v<Now, Wanted>;
 }
 
-std::size_t place_of(const Graph& graph, const Node* node) {
-    const auto is_it = [=](const std::shared_ptr<Node>& each) { return each.get() == node; };
-    return static_cast<std::size_t>(std::find_if(graph.nodes.begin(), graph.nodes.end(), is_it) - graph.nodes.begin());
-}
+using Twins = std::unordered_map<const Node*, const Node*>;  // of what is wanted
 
-Difference compare_nodes(const Graph& now, const Graph& wanted, std::size_t index) {
-    const Node& mine = *now.nodes[index];
-    const Node& other = *wanted.nodes[index];
+Difference compare_nodes(const Node& mine, const Node& other, const Twins& twins) {
     if (mine.operation.type() != other.operation.type()) return {CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, &other};
-    if (mine.dependencies.size() != other.dependencies.size())
+    if (mine.dependents.size() != other.dependents.size() || mine.dependencies.size() != other.dependencies.size())
         return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, &other};
     for (const Node* const before : other.dependencies) {
-        const Node& twin = *now.nodes[place_of(wanted, before)];
-        if (!are_connected(twin, mine)) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, &other, before};
+        if (!are_connected(*twins.at(before), mine))
+            return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED, &other, before};
     }
     if (const auto* const child = std::get_if<ChildOperation>(&mine.operation.what))
         return compare(*child->graph, *std::get<ChildOperation>(other.operation.what).graph);
@@ -64,18 +61,25 @@ void take_over(Operation& now, Operation wanted) {
 }
 
 Difference compare(const Graph& now, const Graph& wanted) {
-    if (now.nodes.size() != wanted.nodes.size()) return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED};
-    for (std::size_t index = 0; index < now.nodes.size(); ++index) {
-        const Difference found = compare_nodes(now, wanted, index);
+    const std::vector<Node*> mine = in_order(now);
+    const std::vector<Node*> others = in_order(wanted);
+    if (now.nodes.size() != wanted.nodes.size() || others.size() != wanted.nodes.size())
+        return {CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED};
+    Twins twins;
+    for (std::size_t index = 0; index < mine.size(); ++index) twins[others[index]] = mine[index];
+    for (std::size_t index = 0; index < mine.size(); ++index) {
+        const Difference found = compare_nodes(*mine[index], *others[index], twins);
         if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return found;
     }
     return {};
 }
 
 void take_over_all(Graph& now, const Graph& wanted) {
-    for (std::size_t index = 0; index < now.nodes.size(); ++index) {
-        Operation& mine = now.nodes[index]->operation;
-        const Operation& other = wanted.nodes[index]->operation;
+    const std::vector<Node*> others = in_order(wanted);
+    std::size_t index = 0;
+    for (Node* const node : in_order(now)) {
+        Operation& mine = node->operation;
+        const Operation& other = others[index++]->operation;
         if (const auto* const child = std::get_if<ChildOperation>(&mine.what)) {
             take_over_all(*child->graph, *std::get<ChildOperation>(other.what).graph);
         } else {

@@ -16,7 +16,7 @@ struct Difference {
     const Node* from = nullptr;  // the begin of an edge to it that the other graph has not
 };
 
-// Nodes are paired in the order in which they were added to each graph.
+// Nodes are paired in an order in which each comes behind what it depends on.
 Difference compare(const Graph& now, const Graph& wanted);
 void take_over_all(Graph& now, const Graph& wanted);
 

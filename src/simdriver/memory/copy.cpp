@@ -35,7 +35,7 @@ CUresult fill(CUdeviceptr pointer, Unit value, std::size_t count, CUstream handl
 // The calls without a stream use the legacy one, and return when the copy is done.
 enum class Until : unsigned char { submitted, done };
 
-CUresult copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream handle, Until until) {
+CUresult copy(const End& destination, const End& source, std::size_t bytes, CUstream handle, Until until) {
     Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
@@ -63,17 +63,17 @@ CUdeviceptr address_of(const void* host) noexcept { return reinterpret_cast<std:
 
 CUresult upload(CUdeviceptr destination, const void* source, std::size_t bytes, CUstream stream, Until until) {
     if (bytes != 0 && !is_of_device(destination)) return CUDA_ERROR_INVALID_VALUE;
-    return copy(destination, address_of(source), bytes, stream, until);
+    return copy({destination, CU_MEMORYTYPE_DEVICE}, {address_of(source), CU_MEMORYTYPE_HOST}, bytes, stream, until);
 }
 
 CUresult download(void* destination, CUdeviceptr source, std::size_t bytes, CUstream stream, Until until) {
     if (bytes != 0 && !is_of_device(source)) return CUDA_ERROR_INVALID_VALUE;
-    return copy(address_of(destination), source, bytes, stream, until);
+    return copy({address_of(destination), CU_MEMORYTYPE_HOST}, {source, CU_MEMORYTYPE_DEVICE}, bytes, stream, until);
 }
 
 CUresult copy_on_device(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes, CUstream stream, Until until) {
     if (bytes != 0 && (!is_of_device(destination) || !is_of_device(source))) return CUDA_ERROR_INVALID_VALUE;
-    return copy(destination, source, bytes, stream, until);
+    return copy({destination, CU_MEMORYTYPE_DEVICE}, {source, CU_MEMORYTYPE_DEVICE}, bytes, stream, until);
 }
 
 }  // namespace
@@ -81,12 +81,12 @@ CUresult copy_on_device(CUdeviceptr destination, CUdeviceptr source, std::size_t
 FTCUDA_SIM_EXPORT CUresult cuMemcpyAsync(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes,
                                          CUstream stream) {
     FTCUDA_SIM_ENTER(cuMemcpyAsync);
-    return copy(destination, source, bytes, stream, Until::submitted);
+    return copy({destination}, {source}, bytes, stream, Until::submitted);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemcpy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes) {
     FTCUDA_SIM_ENTER(cuMemcpy);
-    return copy(destination, source, bytes, nullptr, Until::done);
+    return copy({destination}, {source}, bytes, nullptr, Until::done);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuMemcpyHtoD_v2(CUdeviceptr destination, const void* source, std::size_t bytes) {

@@ -42,6 +42,12 @@ int kind_at(std::uint64_t address) {
     return allocation != nullptr ? static_cast<int>(allocation->kind) : pageable;
 }
 
+// Pinned or not, the host's memory is the same to a copy.
+int side_of_bus(int kind) noexcept {
+    const bool is_host = kind == static_cast<int>(Kind::pinned) || kind == static_cast<int>(Kind::registered);
+    return is_host ? pageable : kind;
+}
+
 std::size_t extent(const Side& side, const CUDA_MEMCPY3D& shape) {
     return (shape.Depth - 1) * side.plane + (shape.Height - 1) * side.row + shape.WidthInBytes;
 }
@@ -146,28 +152,27 @@ CopyOperation as_copy(const CUDA_MEMCPY3D& shape) {
     return {shape, kind_at(source_of(shape).address), kind_at(destination_of(shape).address)};
 }
 
-FillOperation as_fill(const CUDA_MEMSET_NODE_PARAMS& shape) { return {shape, kind_at(shape.dst)}; }
-
-CopyOperation linear_copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes) {
+CopyOperation linear_copy(const End& destination, const End& source, std::size_t bytes) {
     CUDA_MEMCPY3D shape{};
-    const auto type_at = [](CUdeviceptr pointer) {
-        const Allocation* const allocation = allocation_at(pointer);
-        const bool is_device = allocation != nullptr && allocation->kind == Kind::device;
-        return is_device ? CU_MEMORYTYPE_DEVICE : allocation != nullptr ? CU_MEMORYTYPE_UNIFIED : CU_MEMORYTYPE_HOST;
-    };
-    shape.srcMemoryType = type_at(source);
-    shape.srcDevice = source;
-    shape.srcHost = reinterpret_cast<const void*>(source);
-    shape.dstMemoryType = type_at(destination);
-    shape.dstDevice = destination;
-    shape.dstHost = reinterpret_cast<void*>(destination);
-    shape.srcPitch = shape.dstPitch = shape.WidthInBytes = bytes;
-    shape.srcHeight = shape.dstHeight = shape.Height = shape.Depth = 1;
+    shape.srcMemoryType = source.type;
+    shape.dstMemoryType = destination.type;
+    if (source.type == CU_MEMORYTYPE_HOST) {
+        shape.srcHost = reinterpret_cast<const void*>(source.address);
+    } else {
+        shape.srcDevice = source.address;
+    }
+    if (destination.type == CU_MEMORYTYPE_HOST) {
+        shape.dstHost = reinterpret_cast<void*>(destination.address);
+    } else {
+        shape.dstDevice = destination.address;
+    }
+    shape.WidthInBytes = bytes;
+    shape.Height = shape.Depth = 1;
     return as_copy(shape);
 }
 
 FillOperation linear_fill(CUdeviceptr pointer, unsigned value, unsigned element_size, std::size_t count) {
-    return as_fill({pointer, 0, value, element_size, count, 1});
+    return {{pointer, 0, value, element_size, count, 1}};
 }
 
 CUresult check(const CopyOperation& operation) {
@@ -238,11 +243,7 @@ bool are_alike(const CopyOperation& a, const CopyOperation& b) {
     for (const CUDA_MEMCPY3D* const shape : {&a.shape, &b.shape}) {
         if (shape->Height != 1 || shape->Depth != 1) return false;
     }
-    return a.source == b.source && a.destination == b.destination;
-}
-
-bool are_alike(const FillOperation& a, const FillOperation& b) {
-    return a.shape.height == 1 && b.shape.height == 1 && a.destination == b.destination;
+    return side_of_bus(a.source) == side_of_bus(b.source) && side_of_bus(a.destination) == side_of_bus(b.destination);
 }
 
 bool is_to_pageable(const CopyOperation& operation) { return operation.destination == pageable; }

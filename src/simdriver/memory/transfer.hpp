@@ -7,10 +7,13 @@
 namespace ftcuda::sim {
 
 CopyOperation as_copy(const CUDA_MEMCPY3D& shape);
-FillOperation as_fill(const CUDA_MEMSET_NODE_PARAMS& shape);
 
-// One row.
-CopyOperation linear_copy(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes);
+// One row. The types, CU_MEMORYTYPE_*, are what the call says of the memory.
+struct End {
+    CUdeviceptr address = 0;
+    int type = CU_MEMORYTYPE_UNIFIED;
+};
+CopyOperation linear_copy(const End& destination, const End& source, std::size_t bytes);
 FillOperation linear_fill(CUdeviceptr pointer, unsigned value, unsigned element_size, std::size_t count);
 
 // Success, or the driver's error.
@@ -27,9 +30,8 @@ enum class Reads : unsigned char { when_prepared, when_run };
 Work prepare(const CopyOperation& operation, Reads reads);
 Work prepare(const FillOperation& operation);
 
-// Whether both have one row, and memory of the same kinds.
+// Whether both have one row, from the host's memory, the device's or managed memory as the other, and to it.
 bool are_alike(const CopyOperation& a, const CopyOperation& b);
-bool are_alike(const FillOperation& a, const FillOperation& b);
 
 // Whether the copy ends in plain host memory.
 bool is_to_pageable(const CopyOperation& operation);

@@ -118,11 +118,9 @@ struct Capture {
     std::shared_ptr<Stream> origin;
     std::uint64_t id = 0;
     std::shared_ptr<Graph> graph;
-    bool is_into = false;  // a graph that was there before, and stays
     std::uint64_t thread = 0;
     int mode = 0;
     bool invalidated = false;
-    bool origin_destroyed = false;
     std::vector<std::shared_ptr<Stream>> joined;
 };
 

@@ -54,7 +54,6 @@ struct CopyOperation {
 
 struct FillOperation {
     CUDA_MEMSET_NODE_PARAMS shape{};
-    int destination = pageable;
 };
 
 struct HostOperation {

@@ -50,9 +50,9 @@ FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
 
 namespace {
 
-CUresult refuse_captured(Capture& capture) {
-    if (capture.origin_destroyed) return CUDA_ERROR_INVALID_VALUE;
-    capture.invalidated = true;
+CUresult refuse_captured(const std::shared_ptr<Capture>& capture) {
+    if (!is_live(capture)) return CUDA_ERROR_INVALID_VALUE;
+    capture->invalidated = true;
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
@@ -63,7 +63,7 @@ CUresult record_event(CUevent event_handle, CUstream handle, bool as_node) {
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (as_node && !stream->capture) return CUDA_ERROR_INVALID_VALUE;
+    if (as_node && !stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
     if (as_node) {
         record(*stream, {RecordOperation{event_handle, event}, {}});
@@ -98,12 +98,15 @@ FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_hand
     if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
     if (flags == CU_EVENT_WAIT_EXTERNAL) {
-        if (!stream->capture) return CUDA_ERROR_INVALID_VALUE;
+        if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
         record(*stream, {WaitOperation{event_handle, event}, {}});
         return CUDA_SUCCESS;
     }
     if (event->capture) {
-        if (!is_live(event->capture)) return CUDA_ERROR_INVALID_VALUE;
+        if (!is_live(event->capture)) {
+            if (stream->capture) stream->capture->invalidated = true;
+            return CUDA_ERROR_INVALID_VALUE;
+        }
         if (stream->capture && stream->capture != event->capture) {
             stream->capture->invalidated = event->capture->invalidated = true;
             return CUDA_ERROR_STREAM_CAPTURE_MERGE;
@@ -111,6 +114,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_hand
         join(event->capture, stream, event->captured);
         return CUDA_SUCCESS;
     }
+    if (stream->capture && event->point.queue == nullptr) return CUDA_SUCCESS;  // it was never recorded
     if (stream->capture) {
         stream->capture->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -126,7 +130,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) return refuse_captured(*event->capture);
+    if (event->capture) return refuse_captured(event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return ask(event->point);
 }
@@ -136,7 +140,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) return refuse_captured(*event->capture);
+    if (event->capture) return refuse_captured(event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return wait_for(lock, *event->context, event->point);
 }

@@ -114,9 +114,8 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     if (!stream) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     lost_captures::stream_destroyed(*stream);
     if (const std::shared_ptr<Capture> capture = stream->capture; capture && capture->origin == stream) {
-        capture->origin_destroyed = true;
         end_capture(capture);
-        if (!capture->is_into) ended.graph_is_gone(*capture->graph);
+        ended.graph_is_gone(*capture->graph);
     }
     retire_queue(*stream);
     return CUDA_SUCCESS;
