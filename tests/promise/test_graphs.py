@@ -271,7 +271,6 @@ def test_a_stream_closed_while_it_is_captured_ends_the_capture(device, code, dri
     assert np.frombuffer(word, np.int32)[0] == 9
 
 
-@pytest.mark.skipif(IS_SIMULATED, reason="the simulated driver launches no graphs")
 def test_a_graph_is_launched_after_its_buffers_were_closed(device, code, driver):
     """Mutant: the memory is somebody else's by then, and the graph writes to it."""
     stream = device.create_stream()

@@ -313,7 +313,7 @@ def test_memory_used_by_another_threads_capture_is_freed_later(device, stream):
     """
     import ctypes
 
-    from ftcuda.testing import simulation, together
+    from ftcuda.testing import faults, simulation, together
 
     if not device.features.memory_pools:
         pytest.skip(reason="this driver profile has no memory pools")
@@ -323,14 +323,18 @@ def test_memory_used_by_another_threads_capture_is_freed_later(device, stream):
     def captured(index):
         device.set_current()
         default, graph = ctypes.c_void_p(2), ctypes.c_void_p()  # the thread's own default stream
+        with faults.failing("cuEventRecord", 901):  # another thread ends the capture behind the fill
+            buffer.fill(0, stream=ftcuda.PER_THREAD_DEFAULT_STREAM)
         assert driver.cuStreamBeginCapture_v2(default, 1) == 0
         assert driver.cuStreamSynchronize(default) != 0  # which no capture survives
-        buffer.fill(0, stream=ftcuda.PER_THREAD_DEFAULT_STREAM)
+        with pytest.raises(ftcuda.CUDAError, match="INVALIDATED"):
+            buffer.fill(0, stream=ftcuda.PER_THREAD_DEFAULT_STREAM)
         assert driver.cuStreamEndCapture(default, ctypes.byref(graph)) != 0
 
     together(1, captured)
     freed = simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2")
-    buffer.close()
+    with pytest.warns(ftcuda.CUDAWarning, match="cannot mark use"):
+        buffer.close()
     assert simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2") == freed
     device.sync()
     assert simulation.calls("cuMemFreeAsync") + simulation.calls("cuMemFree_v2") == freed + 1

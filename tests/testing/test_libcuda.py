@@ -357,7 +357,7 @@ for event in start, end:
     ok(driver.cuEventRecordWithFlags(event, stream, 0))
 ok(driver.cuEventSynchronize(end))
 assert 0 <= ok(driver.cuEventElapsedTime(start, end)) < 60_000
-assert driver.cuEventRecordWithFlags(end, stream, 1)[0] == R.CUDA_ERROR_INVALID_VALUE  # EXTERNAL, outside of a capture
+assert driver.cuEventRecordWithFlags(end, stream, 1)[0] == R.CUDA_ERROR_ILLEGAL_STATE  # EXTERNAL, outside of a capture
 assert driver.cuEventRecordWithFlags(end, stream, 2)[0] == R.CUDA_ERROR_INVALID_VALUE
 """)
 

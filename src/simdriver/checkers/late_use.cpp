@@ -1,11 +1,27 @@
 #include "late_use.hpp"
 
+#include "../state/allocations.hpp"
 #include "violations.hpp"
 
 namespace ftcuda::sim::late_use {
 
 void check(const Allocation& allocation) {
     if (allocation.freeing) violation("work submitted with memory whose free is already submitted");
+}
+
+void remember(std::uint64_t address, std::vector<Use>& uses) {
+    const Allocation* const allocation = find_allocation(address, 1);
+    if (allocation == nullptr) return;
+    check(*allocation);
+    uses.push_back({allocation->begin, allocation->id});
+}
+
+void check_again(const std::vector<Use>& uses) {
+    for (const Use& use : uses) {
+        const auto found = driver_state().allocations.find(use.begin);
+        if (found == driver_state().allocations.end() || found->second.id != use.id)
+            violation("graph launched with memory that was freed since");
+    }
 }
 
 }  // namespace ftcuda::sim::late_use

@@ -5,10 +5,16 @@
 #pragma once
 
 #include "../state/driver_state.hpp"
+#include "../state/operation.hpp"
 
 namespace ftcuda::sim::late_use {
 
 // Work that is submitted now uses the allocation.
 void check(const Allocation& allocation);
+
+// Work that is described now, for launches of a graph, uses what is at `address`; `uses` remembers it.
+void remember(std::uint64_t address, std::vector<Use>& uses);
+// It is launched.
+void check_again(const std::vector<Use>& uses);
 
 }  // namespace ftcuda::sim::late_use

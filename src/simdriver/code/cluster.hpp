@@ -2,15 +2,9 @@
 #pragma once
 
 #include "../state/driver_state.hpp"
+#include "../state/operation.hpp"
 
 namespace ftcuda::sim {
-
-struct ClusterShape {
-    std::array<unsigned, 3> blocks{1, 1, 1};
-    bool is_explicit = false;  // the launch or the kernel says how large
-
-    unsigned size() const noexcept { return blocks[0] * blocks[1] * blocks[2]; }
-};
 
 // What a launch asks for in its attributes, or null.
 const CUlaunchAttribute* cluster_attribute(const CUlaunchConfig& config) noexcept;

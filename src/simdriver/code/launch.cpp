@@ -1,15 +1,20 @@
 // Exports: launches.
+#include "launch.hpp"
+
 #include "../calls/gate.hpp"
+#include "../checkers/late_use.hpp"
 #include "../checkers/races.hpp"
 #include "../memory/memory.hpp"
 #include "../schedule/clock.hpp"
 #include "../schedule/scheduler.hpp"
 #include "../state/allocations.hpp"
 #include "../state/profile.hpp"
+#include "../timeline/recording.hpp"
 #include "../timeline/stream.hpp"
 #include "../timeline/timeline.hpp"
 #include "cluster.hpp"
 #include "library.hpp"
+#include "module.hpp"
 
 #include <cstdio>
 #include <cstring>
@@ -23,16 +28,6 @@ constexpr std::size_t workspace_bytes =
 
 // Slices of a kernel after which it may be one that waits for the host, so that no clock waits for its end.
 constexpr unsigned long_run = 256;
-
-struct Shape {
-    std::array<unsigned, 3> grid;
-    std::array<unsigned, 3> block;
-    unsigned shared_bytes = 0;
-    bool cooperative = false;
-    ClusterShape cluster{};
-
-    int threads() const noexcept { return static_cast<int>(block[0] * block[1] * block[2]); }
-};
 
 CUresult result_of(ptx::Fault fault) noexcept {
     switch (fault) {
@@ -104,12 +99,13 @@ bool gather(const ptx::Entry& entry, void** parameters, void** extra, std::vecto
     return true;
 }
 
-// Whatever in the parameters looks like the address of an allocation is in use until the kernel is done.
-void touch_parameters(const std::vector<std::byte>& block, std::vector<std::uint64_t>& touches) {
+// Whatever in the parameters looks like an address.
+template <class Visit>
+void for_each_address(const std::vector<std::byte>& block, Visit visit) {
     for (std::size_t offset = 0; offset + sizeof(std::uint64_t) <= block.size(); offset += sizeof(std::uint64_t)) {
         std::uint64_t address = 0;
         std::memcpy(&address, block.data() + offset, sizeof address);
-        begin_touch(address, touches);
+        visit(address);
     }
 }
 
@@ -156,41 +152,67 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
     return result_of(outcome.fault);
 }
 
-CUresult submit_launch(CUfunction handle, Shape shape, CUstream stream_handle, void** parameters, void** extra,
-                       const CUlaunchAttribute* cluster = nullptr) {
+CUresult submit_launch(const LaunchRequest& request, CUstream handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
-    if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
-    std::shared_ptr<Function> function;
-    if (const CUresult result = find_function(handle, function, stream->context); result != CUDA_SUCCESS) return result;
-    if (stream->context != function->module->context) return CUDA_ERROR_INVALID_HANDLE;
-    if (parameters != nullptr && extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const ptx::Entry& entry = function->module->program->entries()[function->entry];
-    if (const CUresult result = check(shape, *function, entry); result != CUDA_SUCCESS) return result;
-    if (const CUresult result =
-            find_cluster(*function, shape.grid, shape.threads(), shape.shared_bytes, cluster, shape.cluster);
-        result != CUDA_SUCCESS)
-        return result;
-    std::vector<std::byte> block;
-    if (!gather(entry, parameters, extra, block)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
-    Work work;
-    work.what = "kernel " + std::string(entry.name);
-    touch_parameters(block, work.touches);
-    work.run = [module = function->module, &entry, shape, block = std::move(block)] {
-        return run(*module, entry, shape, block);
-    };
-    submit(*stream, std::move(work));
+    if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
+    KernelOperation operation;
+    if (const CUresult result = describe(request, stream->context, operation); result != CUDA_SUCCESS) return result;
+    if (stream->context != operation.function->module->context) return CUDA_ERROR_INVALID_HANDLE;
+    if (stream->capture) {
+        std::vector<Use> uses = uses_of(operation);
+        record(*stream, {std::move(operation), std::move(uses)});
+    } else {
+        submit(*stream, prepare(operation));
+    }
     return CUDA_SUCCESS;
 }
 
 }  // namespace
 
+CUresult describe(const LaunchRequest& request, Context* context, KernelOperation& operation) {
+    std::shared_ptr<Function> function;
+    if (const CUresult result = find_function(request.function, function, context); result != CUDA_SUCCESS)
+        return result;
+    if (request.parameters != nullptr && request.extra != nullptr) return CUDA_ERROR_INVALID_VALUE;
+    const ptx::Entry& entry = entry_of(*function);
+    Shape shape = request.shape;
+    if (const CUresult result = check(shape, *function, entry); result != CUDA_SUCCESS) return result;
+    if (const CUresult result =
+            find_cluster(*function, shape.grid, shape.threads(), shape.shared_bytes, request.cluster, shape.cluster);
+        result != CUDA_SUCCESS)
+        return result;
+    std::vector<std::byte> block;
+    if (!gather(entry, request.parameters, request.extra, block)) return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    operation = {request.function, std::move(function), shape, std::move(block)};
+    return CUDA_SUCCESS;
+}
+
+std::vector<Use> uses_of(const KernelOperation& operation) {
+    std::vector<Use> uses;
+    for_each_address(operation.parameters, [&](std::uint64_t address) { late_use::remember(address, uses); });
+    return uses;
+}
+
+Work prepare(const KernelOperation& operation) {
+    const ptx::Entry& entry = entry_of(*operation.function);
+    Work work;
+    work.what = "kernel " + std::string(entry.name);
+    // In use until the kernel is done.
+    for_each_address(operation.parameters, [&](std::uint64_t address) { begin_touch(address, work.touches); });
+    work.run = [module = operation.function->module, &entry, shape = operation.shape, block = operation.parameters] {
+        return run(*module, entry, shape, block);
+    };
+    return work;
+}
+
 FTCUDA_SIM_EXPORT CUresult cuLaunchKernel(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                                           unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,
                                           CUstream stream, void** parameters, void** extra) {
     FTCUDA_SIM_ENTER(cuLaunchKernel);
-    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false}, stream,
-                         parameters, extra);
+    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, false};
+    return submit_launch({function, shape, parameters, extra}, stream);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsigned grid_x, unsigned grid_y,
@@ -198,8 +220,8 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchCooperativeKernel(CUfunction function, unsign
                                                      unsigned block_z, unsigned shared_bytes, CUstream stream,
                                                      void** parameters) {
     FTCUDA_SIM_ENTER(cuLaunchCooperativeKernel);
-    return submit_launch(function, {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true}, stream,
-                         parameters, nullptr);
+    const Shape shape{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, shared_bytes, true};
+    return submit_launch({function, shape, parameters}, stream);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunction function, void** parameters,
@@ -219,7 +241,7 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchKernelEx(const CUlaunchConfig* config, CUfunc
         default: return CUDA_ERROR_NOT_SUPPORTED;
         }
     }
-    return submit_launch(function, shape, config->hStream, parameters, extra, cluster_attribute(*config));
+    return submit_launch({function, shape, parameters, extra, cluster_attribute(*config)}, config->hStream);
 }
 
 }  // namespace ftcuda::sim

@@ -1,6 +1,8 @@
 // Exports: user objects.
 #include "../calls/gate.hpp"
+#include "../checkers/graph_threads.hpp"
 #include "../timeline/ended_objects.hpp"
+#include "nodes.hpp"
 
 namespace ftcuda::sim {
 
@@ -27,6 +29,7 @@ FTCUDA_SIM_EXPORT CUresult cuUserObjectRelease(CUuserObject handle, unsigned ref
 
 FTCUDA_SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject object_handle, unsigned references,
                                                    unsigned flags) {
+    const graph_threads::Inside inside{handle};
     FTCUDA_SIM_ENTER(cuGraphRetainUserObject);
     const Guard lock(driver_state().mutex);
     const std::shared_ptr<Graph> graph = driver_state().graphs.find(handle);
@@ -39,6 +42,22 @@ FTCUDA_SIM_EXPORT CUresult cuGraphRetainUserObject(CUgraph handle, CUuserObject 
     if (moves && references > object->references) return CUDA_ERROR_INVALID_VALUE;
     if (!moves) object->references += references;
     graph->user_objects[object_handle] += references;
+    return CUDA_SUCCESS;
+}
+
+FTCUDA_SIM_EXPORT CUresult cuGraphReleaseUserObject(CUgraph handle, CUuserObject object, unsigned references) {
+    const graph_threads::Inside inside{handle};
+    FTCUDA_SIM_ENTER(cuGraphReleaseUserObject);
+    EndedObjects ended;
+    const Guard lock(driver_state().mutex);
+    std::shared_ptr<Graph> graph;
+    if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
+    const auto found = graph->user_objects.find(object);
+    if (found == graph->user_objects.end() || references == 0 || references > found->second)
+        return CUDA_ERROR_INVALID_VALUE;
+    found->second -= references;
+    if (found->second == 0) graph->user_objects.erase(found);
+    ended.release(object, *driver_state().user_objects.find(object), references);
     return CUDA_SUCCESS;
 }
 

@@ -28,6 +28,9 @@ using namespace abi;
 
 struct Capture;
 struct Context;
+struct Executable;
+struct Graph;
+struct Node;
 
 // ---- Work ----------------------------------------------------------------------------------------------------------
 
@@ -51,6 +54,7 @@ struct Work {
     std::int64_t takes = 0;              // nanoseconds of simulated time from when it begins
     std::function<CUresult()> run;       // without the lock; a failure poisons the context
     std::function<void()> finish;        // under the lock, once it has run
+    std::function<void()> let_go;        // without the lock, whatever came of it
     std::string what;                    // for reports of races
     std::shared_ptr<const Clock> clock;
 };
@@ -88,6 +92,8 @@ struct Stream {
     int priority = 0;
     std::uint64_t id = 0;
     std::shared_ptr<Capture> capture;
+    std::vector<std::shared_ptr<Node>> captured;  // what the next node that is captured here comes after
+    std::vector<CUgraphNode> shown;               // the same, as cuStreamGetCaptureInfo showed it
 
     Point latest() const { return {queue, queue->submitted, queue->clock}; }
 };
@@ -95,9 +101,10 @@ struct Stream {
 struct Event {
     Context* context = nullptr;
     unsigned flags = 0;
-    Point point;                         // of the latest record
-    std::shared_ptr<double> reached_at;  // milliseconds, set by the record's work
-    std::shared_ptr<Capture> capture;    // recorded in a capturing stream
+    Point point;                                  // of the latest record
+    std::shared_ptr<double> reached_at;           // milliseconds, set by the record's work
+    std::shared_ptr<Capture> capture;             // recorded in a capturing stream
+    std::vector<std::shared_ptr<Node>> captured;  // what it is recorded behind there
 };
 
 // Something of the program's that graphs keep: `destroy` is called once nobody has a reference to it any more.
@@ -107,20 +114,13 @@ struct UserObject {
     std::uint64_t references = 0;
 };
 
-struct Graph {
-    std::uint64_t nodes = 0;
-    std::map<CUuserObject, std::uint64_t> user_objects;  // how many references it has to each
-};
-
 struct Capture {
     std::shared_ptr<Stream> origin;
     std::uint64_t id = 0;
     std::shared_ptr<Graph> graph;
-    CUgraph graph_handle = nullptr;
     std::uint64_t thread = 0;
     int mode = 0;
     bool invalidated = false;
-    bool origin_destroyed = false;
     std::vector<std::shared_ptr<Stream>> joined;
 };
 
@@ -245,6 +245,9 @@ struct DriverState {
     Handles<Library> libraries{8};
     Handles<Kernel> kernels{9};
     Handles<UserObject> user_objects{10};
+    Handles<Node> nodes{11};
+    Handles<Executable> executables{12};
+    std::uint64_t next_node_id = 1;
 
     std::map<std::uint64_t, Allocation> allocations;  // by begin
     std::uint64_t next_allocation_id = 1;

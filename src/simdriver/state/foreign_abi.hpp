@@ -8,10 +8,15 @@ namespace ftcuda::abi {
 
 using CUlibrary = struct CUlib_st*;
 using CUkernel = struct CUkern_st*;
+using CUgraphExec = struct CUgraphExec_st*;
+using CUarray = struct CUarray_st*;
 
 enum : CUresult {
+    CUDA_ERROR_OPERATING_SYSTEM = 304,
+    CUDA_ERROR_ILLEGAL_STATE = 401,
     CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED = 712,
     CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED = 713,
+    CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE = 910,
     CUDA_ERROR_INVALID_CLUSTER_SIZE = 912,
 };
 
@@ -49,6 +54,158 @@ enum : int {  // CUdevice_attribute
 enum : int {  // CUlibraryOption
     CU_LIBRARY_HOST_UNIVERSAL_FUNCTION_AND_DATA_TABLE = 0,
     CU_LIBRARY_BINARY_IS_PRESERVED = 1,
+};
+
+enum : unsigned { CU_EVENT_RECORD_EXTERNAL = 1, CU_EVENT_WAIT_EXTERNAL = 1 };
+
+enum : unsigned {  // CUstreamUpdateCaptureDependencies_flags
+    CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+};
+
+enum : int {  // CUgraphNodeType
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2,
+    CU_GRAPH_NODE_TYPE_HOST = 3,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_EMPTY = 5,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+};
+
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    void** kernelParams;
+    void** extra;
+};
+
+struct CUDA_KERNEL_NODE_PARAMS_v2 {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    void** kernelParams;
+    void** extra;
+    CUkernel kern;
+    CUcontext ctx;
+};
+
+struct CUDA_MEMCPY3D {  // _v2
+    std::size_t srcXInBytes, srcY, srcZ, srcLOD;
+    int srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void* reserved0;
+    std::size_t srcPitch, srcHeight;
+    std::size_t dstXInBytes, dstY, dstZ, dstLOD;
+    int dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void* reserved1;
+    std::size_t dstPitch, dstHeight;
+    std::size_t WidthInBytes, Height, Depth;
+};
+
+struct CUDA_MEMSET_NODE_PARAMS {  // _v1
+    CUdeviceptr dst;
+    std::size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    std::size_t width;  // in elements
+    std::size_t height;
+};
+
+struct CUDA_HOST_NODE_PARAMS {  // _v1
+    CUhostFn fn;
+    void* userData;
+};
+
+struct CUDA_MEMSET_NODE_PARAMS_v2 {
+    CUdeviceptr dst;
+    std::size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    std::size_t width;
+    std::size_t height;
+    CUcontext ctx;
+};
+
+struct CUDA_MEMCPY_NODE_PARAMS {
+    int flags;
+    int reserved;
+    CUcontext copyCtx;
+    CUDA_MEMCPY3D copyParams;
+};
+
+struct CUgraphNodeParams {
+    int type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel;
+        CUDA_MEMCPY_NODE_PARAMS memcpy;
+        CUDA_MEMSET_NODE_PARAMS_v2 memset;
+        CUDA_HOST_NODE_PARAMS host;
+        struct {
+            CUgraph graph;
+        } graph;
+        struct {
+            CUevent event;
+        } eventWait;
+        struct {
+            CUevent event;
+        } eventRecord;
+    };
+    long long reserved2;
+};
+
+enum : unsigned long long {  // CUgraphInstantiate_flags
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
+    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
+    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
+};
+
+enum : int {  // CUgraphInstantiateResult
+    CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
+    CUDA_GRAPH_INSTANTIATE_ERROR = 1,
+    CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
+};
+
+struct CUDA_GRAPH_INSTANTIATE_PARAMS {
+    std::uint64_t flags;
+    CUstream hUploadStream;
+    CUgraphNode hErrNode_out;
+    int result_out;
+};
+
+enum : int {  // CUgraphExecUpdateResult
+    CU_GRAPH_EXEC_UPDATE_SUCCESS = 0,
+    CU_GRAPH_EXEC_UPDATE_ERROR = 1,
+    CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED = 2,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED = 3,
+    CU_GRAPH_EXEC_UPDATE_ERROR_FUNCTION_CHANGED = 4,
+    CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED = 5,
+    CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
+    CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
+    CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
+};
+
+struct CUgraphExecUpdateResultInfo {
+    int result;
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
+};
+
+struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type;
+    unsigned char reserved[5];
 };
 
 }  // namespace ftcuda::abi

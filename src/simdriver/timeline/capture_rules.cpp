@@ -35,7 +35,10 @@ CUresult forbid_context_wait(const Context& context) {
 }
 
 void end_capture(const std::shared_ptr<Capture>& capture) {
-    for (const std::shared_ptr<Stream>& joined : capture->joined) joined->capture.reset();
+    for (const std::shared_ptr<Stream>& joined : capture->joined) {
+        joined->capture.reset();
+        joined->captured.clear();
+    }
     std::vector<std::shared_ptr<Capture>>& all = driver_state().captures;
     all.erase(std::remove(all.begin(), all.end(), capture), all.end());
 }

@@ -9,9 +9,15 @@ EndedObjects::~EndedObjects() {
     for (const UserObject& object : objects_) object.destroy(object.data);
 }
 
-void EndedObjects::graph_is_gone(const Graph& graph) {
-    for (const auto& [handle, references] : graph.user_objects) {
-        release(handle, *driver_state().user_objects.find(handle), references);
+void EndedObjects::graph_is_gone(Graph& graph) {
+    forget_names(graph);
+    release_all(graph.user_objects);
+    for_each_child(graph, [this](Graph& child) { graph_is_gone(child); });
+}
+
+void EndedObjects::release_all(const std::map<CUuserObject, std::uint64_t>& references) {
+    for (const auto& [handle, count] : references) {
+        release(handle, *driver_state().user_objects.find(handle), count);
     }
 }
 

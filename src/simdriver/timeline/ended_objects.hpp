@@ -1,7 +1,7 @@
 // What the program gives a graph to keep, and gets back when the graph is gone.
 #pragma once
 
-#include "../state/driver_state.hpp"
+#include "../state/graph.hpp"
 
 namespace ftcuda::sim {
 
@@ -15,8 +15,9 @@ public:
     EndedObjects& operator=(const EndedObjects&) = delete;
 
     // Under the lock, all of these.
-    void graph_is_gone(const Graph& graph);
+    void graph_is_gone(Graph& graph);
     void release(CUuserObject handle, UserObject& object, std::uint64_t references);
+    void release_all(const std::map<CUuserObject, std::uint64_t>& references);
 
 private:
     std::vector<UserObject> objects_;

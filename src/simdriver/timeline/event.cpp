@@ -4,12 +4,12 @@
 #include "../checkers/stale_handles.hpp"
 #include "../schedule/clock.hpp"
 #include "capture_rules.hpp"
+#include "event.hpp"
+#include "recording.hpp"
 #include "stream.hpp"
 #include "timeline.hpp"
 
 namespace ftcuda::sim {
-
-namespace {
 
 CUresult find_event(CUevent handle, std::shared_ptr<Event>& event) {
     event = stale_handles::find(driver_state().events, handle, "event");
@@ -17,7 +17,17 @@ CUresult find_event(CUevent handle, std::shared_ptr<Event>& event) {
     return event->context->failure;
 }
 
-}  // namespace
+Work prepare_record(Event& event) {
+    event.reached_at = std::make_shared<double>(-1.0);
+    Work work;
+    work.run = [reached_at = event.reached_at] {
+        const double now = clock::now_milliseconds();
+        const Guard inner(driver_state().mutex);
+        *reached_at = now;
+        return CUDA_SUCCESS;
+    };
+    return work;
+}
 
 FTCUDA_SIM_EXPORT CUresult cuEventCreate(CUevent* handle, unsigned flags) {
     FTCUDA_SIM_ENTER(cuEventCreate);
@@ -40,34 +50,28 @@ FTCUDA_SIM_EXPORT CUresult cuEventDestroy_v2(CUevent handle) {
 
 namespace {
 
-CUresult refuse_captured(Capture& capture) {
-    if (capture.origin_destroyed) return CUDA_ERROR_INVALID_VALUE;
-    capture.invalidated = true;
+CUresult refuse_captured(const std::shared_ptr<Capture>& capture) {
+    if (!is_live(capture)) return CUDA_ERROR_INVALID_VALUE;
+    capture->invalidated = true;
     return CUDA_ERROR_CAPTURED_EVENT;
 }
 
-CUresult record(CUevent event_handle, CUstream handle) {
+CUresult record_event(CUevent event_handle, CUstream handle, bool as_node) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (stream->context != event->context) return CUDA_ERROR_INVALID_HANDLE;
-    event->capture = stream->capture;
-    if (stream->capture) {
-        ++stream->capture->graph->nodes;
+    if (as_node && !stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+    if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
+    if (as_node) {
+        record(*stream, {RecordOperation{event_handle, event}, {}});
         return CUDA_SUCCESS;
     }
-    const auto reached_at = std::make_shared<double>(-1.0);
-    Work work;
-    work.run = [reached_at] {
-        const double now = clock::now_milliseconds();
-        const Guard inner(driver_state().mutex);
-        *reached_at = now;
-        return CUDA_SUCCESS;
-    };
-    event->reached_at = reached_at;
-    event->point = submit(*stream, std::move(work));
+    event->capture = stream->capture;
+    event->captured = stream->captured;
+    if (!stream->capture) event->point = submit(*stream, prepare_record(*event));
     return CUDA_SUCCESS;
 }
 
@@ -75,29 +79,42 @@ CUresult record(CUevent event_handle, CUstream handle) {
 
 FTCUDA_SIM_EXPORT CUresult cuEventRecord(CUevent event, CUstream stream) {
     FTCUDA_SIM_ENTER(cuEventRecord);
-    return record(event, stream);
+    return record_event(event, stream, false);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuEventRecordWithFlags(CUevent event, CUstream stream, unsigned flags) {
     FTCUDA_SIM_ENTER(cuEventRecordWithFlags);
-    return flags == 0 ? record(event, stream)
-                      : CUDA_ERROR_INVALID_VALUE;  // 1: as a node of a graph, which nobody launches
+    if (flags > CU_EVENT_RECORD_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    return record_event(event, stream, flags == CU_EVENT_RECORD_EXTERNAL);
 }
 
-FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
+FTCUDA_SIM_EXPORT CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned flags) {
     FTCUDA_SIM_ENTER(cuStreamWaitEvent);
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(event_handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) {
-        if (event->capture->origin_destroyed) return CUDA_ERROR_INVALID_VALUE;
-        if (stream->capture && stream->capture != event->capture) return CUDA_ERROR_STREAM_CAPTURE_MERGE;
-        if (!stream->capture) event->capture->joined.push_back(stream);
-        stream->capture = event->capture;
+    if (flags > CU_EVENT_WAIT_EXTERNAL) return CUDA_ERROR_INVALID_VALUE;
+    if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
+    if (flags == CU_EVENT_WAIT_EXTERNAL) {
+        if (!stream->capture) return CUDA_ERROR_ILLEGAL_STATE;
+        record(*stream, {WaitOperation{event_handle, event}, {}});
         return CUDA_SUCCESS;
     }
+    if (event->capture) {
+        if (!is_live(event->capture)) {
+            if (stream->capture) stream->capture->invalidated = true;
+            return CUDA_ERROR_INVALID_VALUE;
+        }
+        if (stream->capture && stream->capture != event->capture) {
+            stream->capture->invalidated = event->capture->invalidated = true;
+            return CUDA_ERROR_STREAM_CAPTURE_MERGE;
+        }
+        join(event->capture, stream, event->captured);
+        return CUDA_SUCCESS;
+    }
+    if (stream->capture && event->point.queue == nullptr) return CUDA_SUCCESS;  // it was never recorded
     if (stream->capture) {
         stream->capture->invalidated = true;
         return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
@@ -113,7 +130,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventQuery(CUevent handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) return refuse_captured(*event->capture);
+    if (event->capture) return refuse_captured(event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return ask(event->point);
 }
@@ -123,7 +140,7 @@ FTCUDA_SIM_EXPORT CUresult cuEventSynchronize(CUevent handle) {
     Guard lock(driver_state().mutex);
     std::shared_ptr<Event> event;
     if (const CUresult result = find_event(handle, event); result != CUDA_SUCCESS) return result;
-    if (event->capture) return refuse_captured(*event->capture);
+    if (event->capture) return refuse_captured(event->capture);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     return wait_for(lock, *event->context, event->point);
 }

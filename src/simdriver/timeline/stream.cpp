@@ -8,6 +8,8 @@
 #include "../state/per_thread.hpp"
 #include "capture_rules.hpp"
 #include "ended_objects.hpp"
+#include "host_function.hpp"
+#include "recording.hpp"
 #include "timeline.hpp"
 
 #include <algorithm>
@@ -112,9 +114,8 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     if (!stream) return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     lost_captures::stream_destroyed(*stream);
     if (const std::shared_ptr<Capture> capture = stream->capture; capture && capture->origin == stream) {
-        capture->origin_destroyed = true;
         end_capture(capture);
-        ended.graph_is_gone(*state.graphs.remove(capture->graph_handle));
+        ended.graph_is_gone(*capture->graph);
     }
     retire_queue(*stream);
     return CUDA_SUCCESS;
@@ -184,12 +185,13 @@ FTCUDA_SIM_EXPORT CUresult cuLaunchHostFunc(CUstream handle, CUhostFn function, 
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
-    Work work;
-    work.run = [function, user_data] {
-        function(user_data);
-        return CUDA_SUCCESS;
-    };
-    submit(*stream, std::move(work));
+    if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
+    const HostOperation operation{function, user_data};
+    if (stream->capture) {
+        record(*stream, {operation, {}});
+    } else {
+        submit(*stream, prepare_host(operation));
+    }
     return CUDA_SUCCESS;
 }
 

@@ -49,22 +49,26 @@ void work_through(const std::shared_ptr<Queue>& queue, const std::shared_ptr<sch
             if (result != CUDA_SUCCESS && queue->context->failure == CUDA_SUCCESS) queue->context->failure = result;
         }
         early_free::end(work.touches);
+        if (work.let_go) {
+            lock.unlock();
+            work.let_go();
+            lock.lock();
+        }
         ++queue->completed;
         state.progress.notify_all();
     }
     scheduler::remove(lock, me);
 }
 
-// Starts the thread that runs a stream's work. Without one no work of its context could end any more: the context
-// fails.
-void start_worker(const Stream& stream) {
+// Starts the thread that runs a queue's work. Without one no work of its context could end any more: the context fails.
+void start_worker(const std::shared_ptr<Queue>& queue) {
     const std::shared_ptr<scheduler::Thread> worker = scheduler::add_worker();
     try {
-        std::thread(work_through, stream.queue, worker).detach();
-        stream.queue->has_worker = true;
+        std::thread(work_through, queue, worker).detach();
+        queue->has_worker = true;
     } catch (const std::system_error& error) {
         scheduler::withdraw(worker);
-        Context& context = *stream.context;
+        Context& context = *queue->context;
         if (context.failure == CUDA_SUCCESS) context.failure = CUDA_ERROR_LAUNCH_FAILED;
         driver_state().last_fault = std::string("no thread for the work of a stream: ") + error.what();
         driver_state().progress.notify_all();
@@ -75,12 +79,10 @@ void start_worker(const Stream& stream) {
 
 Point submit(Stream& stream, Work work) {
     if (stream.capture) {
-        ++stream.capture->graph->nodes;
         early_free::end(work.touches);
         return {};
     }
     Context& context = *stream.context;
-    Queue& queue = *stream.queue;
     const bool is_legacy = &stream == context.legacy.get();
     if (is_legacy) {
         for (const std::weak_ptr<Stream>& weak : context.streams) {
@@ -92,12 +94,16 @@ Point submit(Stream& stream, Work work) {
     } else if (context.legacy && (stream.flags & CU_STREAM_NON_BLOCKING) == 0) {
         work.after.push_back(context.legacy->latest());
     }
-    work.clock = races::clock_of(queue, work.after);
-    queue.waiting.push_back(std::move(work));
-    ++queue.submitted;
-    if (!queue.has_worker) start_worker(stream);
-    queue.arrived.notify_one();
-    return stream.latest();
+    return enqueue(stream.queue, std::move(work));
+}
+
+Point enqueue(const std::shared_ptr<Queue>& queue, Work work) {
+    work.clock = races::clock_of(*queue, work.after);
+    queue->waiting.push_back(std::move(work));
+    ++queue->submitted;
+    if (!queue->has_worker) start_worker(queue);
+    queue->arrived.notify_one();
+    return {queue, queue->submitted, queue->clock};
 }
 
 void retire_queue(const Stream& stream) {

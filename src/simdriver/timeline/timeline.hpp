@@ -5,9 +5,12 @@
 
 namespace ftcuda::sim {
 
-// Queues `work` in `stream`, ordered after the legacy stream or before it as CUDA says. Work in a capturing stream is
-// counted as a node instead. Returns the point behind it.
+// Queues `work` in `stream`, ordered after the legacy stream or before it as CUDA says. Returns the point behind it.
+// Nothing in a capturing stream: what can be captured is recorded instead (recording.hpp).
 Point submit(Stream& stream, Work work);
+
+// Queues it, ordered after nothing but what it says.
+Point enqueue(const std::shared_ptr<Queue>& queue, Work work);
 
 // Waits until `point` is reached or the context fails. Releases the lock while it waits.
 CUresult wait_for(Guard& lock, const Context& context, const Point& point);

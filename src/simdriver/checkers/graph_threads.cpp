@@ -1,0 +1,68 @@
+#include "graph_threads.hpp"
+
+#include "../calls/gate.hpp"
+#include "../state/graph.hpp"
+#include "violations.hpp"
+
+#include <algorithm>
+
+namespace ftcuda::sim::graph_threads {
+
+namespace {
+
+struct Visit {
+    std::shared_ptr<const void> place;
+    std::uint64_t thread;
+};
+
+// Under the driver's lock.
+std::vector<Visit>& visits() noexcept {
+    static std::vector<Visit>& only = *new std::vector<Visit>;
+    return only;
+}
+
+std::shared_ptr<const void> hierarchy_of(const Graph* graph) {
+    while (graph->parent != nullptr) graph = graph->parent;
+    return driver_state().graphs.find(graph->handle);
+}
+
+// What calls that name the handle must be serialised by; null for one that leads nowhere.
+std::shared_ptr<const void> place_of(const void* handle) {
+    if (const std::shared_ptr<Graph> graph = driver_state().graphs.find(handle)) return hierarchy_of(graph.get());
+    if (const std::shared_ptr<Node> node = driver_state().nodes.find(handle)) return hierarchy_of(node->graph);
+    return driver_state().executables.find(handle);
+}
+
+const char* name_of(const void* handle) {
+    return driver_state().executables.find(handle) ? "executable graph" : "graph";
+}
+
+}  // namespace
+
+Inside::Inside(std::initializer_list<const void*> handles) {
+    if (is_forked()) return;
+    const Guard lock(driver_state().mutex);
+    for (const void* const handle : handles) {
+        std::shared_ptr<const void> place = place_of(handle);
+        if (!place || std::find(entered_.begin(), entered_.end(), place) != entered_.end()) continue;
+        const bool shared = std::any_of(visits().begin(), visits().end(), [&](const Visit& visit) {
+            return visit.place == place && visit.thread != this_thread();
+        });
+        if (shared) violation(std::string("two threads inside one ") + name_of(handle) + " at once");
+        visits().push_back({place, this_thread()});
+        entered_.push_back(std::move(place));
+    }
+}
+
+Inside::~Inside() {
+    if (entered_.empty()) return;
+    const Guard lock(driver_state().mutex);
+    for (const std::shared_ptr<const void>& place : entered_) {
+        const auto mine = std::find_if(visits().begin(), visits().end(), [&](const Visit& visit) {
+            return visit.place == place && visit.thread == this_thread();
+        });
+        visits().erase(mine);
+    }
+}
+
+}  // namespace ftcuda::sim::graph_threads
