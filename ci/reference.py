@@ -10,7 +10,10 @@ from pathlib import Path
 from pkgutil import resolve_name
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
-MODULES = ("ftcuda", "ftcuda.memory", "ftcuda.memory.hooks", "ftcuda.utils", "ftcuda.testing", "ftcuda.testing.hazard")
+MODULES = (
+    "ftcuda", "ftcuda.graph", "ftcuda.memory", "ftcuda.memory.hooks", "ftcuda.utils", "ftcuda.testing",
+    "ftcuda.testing.hazard",
+)  # fmt: skip
 HEAD = """# API reference
 
 Every public name, with the first sentence of its docstring. The whole of it, with parameters, units, errors, the level

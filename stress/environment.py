@@ -1,5 +1,6 @@
 """What ftcuda's own hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
+import os
 import pickle
 from contextlib import suppress
 
@@ -55,12 +56,21 @@ class Environment(hazard.Environment):
             for shape in ((256,), (256,), (4, 8, 8))
         )
         self.other_stream.wait(self.stream)
+        self.nowhere = os.devnull
+        self.graph_builder = self.new_graph_builder()
+        self.graph = self.graph_builder.complete()
         self.device.sync()
 
     def new_code(self):
         """Returns code that is loaded nowhere yet."""
         load = ftcuda.ObjectCode.from_ptx if self.is_simulated else ftcuda.ObjectCode.from_cubin
         return load(self._image)
+
+    def new_graph_builder(self):
+        """Returns one whose capture is over."""
+        builder = self.device.create_graph_builder().begin_building()
+        ftcuda.launch(builder, self.one, self.kernel, self.counter)
+        return builder.end_building()
 
     def sent(self, thing):
         """Returns it as another process would get it."""

@@ -11,6 +11,7 @@ import numpy as np
 
 import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
+from ftcuda.graph import GraphBuilder
 from stress.ledger import BYTES, TURNS, Ledger, Lender, Owner
 
 
@@ -132,6 +133,42 @@ def an_event(ledger: Ledger) -> Handed:
         expect((event.is_done, int(array[0])), (True, value), "an event that was waited for")
 
     return Handed(event, look)
+
+
+# ---- Graphs ----------------------------------------------------------------------------------------------------------
+
+
+def built(ledger: Ledger) -> "tuple[GraphBuilder, int, np.ndarray]":
+    """A builder whose graph writes a value, late; the value, and where it stands then."""
+    value, (word, array) = ledger.number(), ledger.word()
+    builder = ledger.env.device.create_graph_builder().begin_building()
+    ledger.write_late(word, value, builder)
+    return builder.end_building(), value, array
+
+
+@kind("GraphBuilder")
+def a_graph_builder(ledger: Ledger) -> Handed:
+    builder, value, array = built(ledger)
+
+    def look(builder):
+        graph = builder.complete()
+        graph.launch(ledger.stream)
+        ledger.stream.sync()
+        expect(int(array[0]), value, "a graph that another thread built")
+
+    return Handed(builder, look)
+
+
+@kind("Graph")
+def a_graph(ledger: Ledger) -> Handed:
+    builder, value, array = built(ledger)
+
+    def look(graph):
+        graph.launch(ledger.stream)
+        ledger.stream.sync()
+        expect(int(array[0]), value, "a graph that another thread completed")
+
+    return Handed(builder.complete(), look)
 
 
 # ---- Buffers and what is exported of them ----------------------------------------------------------------------------

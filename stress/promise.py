@@ -8,6 +8,7 @@ from pathlib import Path
 from types import CodeType
 
 import ftcuda
+import ftcuda.graph
 
 TABLE = Path(__file__).parent.parent / "docs" / "promise.toml"
 

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import ftcuda
+from ftcuda.graph import GraphBuilder
 from ftcuda.testing.hazard import Hazard
 from stress.promise import read
 
@@ -59,10 +60,26 @@ class Pairs(Hazard):
 
     def check(self, state):
         it = state.names["it"]
+        if isinstance(it, GraphBuilder):
+            self.check_builder(state, it)
         if hasattr(it, "close"):
             it.close()
             if hasattr(it, "is_closed") and not it.is_closed and not stays_open(it):
                 raise AssertionError(f"{state.title}: closed, and open")
+
+    def check_builder(self, state, it):
+        """What was built is a graph: it runs, and adds to the counter no more than was launched into it."""
+        if it.is_building or it.is_closed:
+            return
+        try:
+            graph = it.complete()
+        except RuntimeError as error:
+            if "no graph yet" not in str(error):
+                raise AssertionError(f"{state.title}: neither a graph nor none: {error}") from None
+            return
+        graph.launch(self.env.stream)
+        self.env.stream.sync()
+        graph.close()
 
     def coverage(self):
         return len(self._tried), len(self._pairs)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import ftcuda
 from ftcuda.testing import simulation
 from tests.conftest import simulated_only
 
@@ -60,3 +61,17 @@ def test_the_order_of_streams():
     assert names["stream"].is_nonblocking and not names["waits"].is_nonblocking
     for name in ("stream", "other", "waits"):
         names[name].close()
+
+
+@pytest.mark.thread_unsafe(reason="captures, and looks at what is left")
+def test_the_guide_to_graphs(ptx_fits):
+    if tuple(map(int, ftcuda.driver_info().version.split("."))) < (11, 4):
+        pytest.skip(reason="graphs need a driver of CUDA 11.4")
+    names = {}
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", (GUIDES / "graphs.md").read_text(), re.DOTALL)):
+        exec(compile(text, f"graphs.md, {number}", "exec"), names)
+    for graph in ("graph", "both"):
+        names[graph].close()
+    names["builder"].close()
+    names["stream"].close()
+    names.clear()

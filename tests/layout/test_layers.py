@@ -14,10 +14,10 @@ IMPORT = re.compile(r"^([ \t]*)(?:from\s+(\S+)\s+import|import\s+(\S+))", re.MUL
 
 
 # The wings of a layer, the lowest first: what stands in one uses its own wing and those before it.
-CORE = ("sync", "device", "completion", "stream", "memory", "code", "launch")
+CORE = ("sync", "device", "completion", "stream", "memory", "code", "launch", "graph")
 DECLARATIONS = ("driver", *CORE)
 SIMULATOR = ("ptx", "state", "schedule", "calls", "checkers", "timeline", "memory", "device", "code", "graph", "nvrtc")
-OBJECTS = ("support", "device", "stream", "memory", "arrays", "code", "launch")
+OBJECTS = ("support", "device", "stream", "memory", "arrays", "code", "launch", "graph")
 
 
 # A public class that stands above its handle: its methods make what later wings have, which know the handle.

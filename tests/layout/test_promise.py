@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 
 import ftcuda
+import ftcuda.graph
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((ROOT / "docs" / "promise.toml").read_text())
+PUBLIC = {name: getattr(module, name) for module in (ftcuda, ftcuda.graph) for name in module.__all__}
 
 
 def documented(thing, name):
@@ -40,18 +42,17 @@ def sections(saxpy):
     """Name, class and entries of each section but that of the functions."""
     occupancy = type(saxpy.occupancy)
     return [
-        (name, occupancy if name == "KernelOccupancy" else getattr(ftcuda, name), section)
+        (name, occupancy if name == "KernelOccupancy" else PUBLIC[name], section)
         for name, section in TABLE.items()
         if name != "functions"
     ]
 
 
 def test_every_public_class_and_function_is_in_the_table():
-    things = {name: getattr(ftcuda, name) for name in ftcuda.__all__}
-    functions = {name for name, thing in things.items() if callable(thing) and not inspect.isclass(thing)}
+    functions = {name for name, thing in PUBLIC.items() if callable(thing) and not inspect.isclass(thing)}
     assert set(TABLE["functions"]["members"]) == functions
     wanted = {
-        name for name, thing in things.items()
+        name for name, thing in PUBLIC.items()
         if inspect.isclass(thing) and not is_dataclass(thing) and not issubclass(thing, BaseException | Enum)
         and (not is_resource(thing) or public_members(thing))
     }  # fmt: skip

@@ -21,6 +21,7 @@ using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
+using CUgraphExec = struct CUgraphExec_st*;
 using CUuserObject = struct CUuserObject_st*;
 using CUhostFn = void (*)(void* user_data);
 using CUoccupancyB2DSize = std::size_t (*)(int block_size);
@@ -109,6 +110,24 @@ enum : int {  // CUstreamCaptureStatus
 enum : unsigned {  // CUuserObject_flags, CUuserObjectRetain_flags
     CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
     CU_GRAPH_USER_OBJECT_MOVE = 1,
+};
+
+enum : unsigned {  // CUstreamUpdateCaptureDependencies_flags
+    CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
+    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
+};
+
+enum : unsigned {  // CUgraphInstantiate_flags
+    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
+    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
+    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
+    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
+};
+
+struct CUgraphExecUpdateResultInfo {
+    int result;  // CUgraphExecUpdateResult
+    CUgraphNode errorNode;
+    CUgraphNode errorFromNode;
 };
 
 enum : int {  // CUdevice_attribute

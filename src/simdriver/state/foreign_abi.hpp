@@ -8,7 +8,6 @@ namespace ftcuda::abi {
 
 using CUlibrary = struct CUlib_st*;
 using CUkernel = struct CUkern_st*;
-using CUgraphExec = struct CUgraphExec_st*;
 using CUarray = struct CUarray_st*;
 
 enum : CUresult {
@@ -57,11 +56,6 @@ enum : int {  // CUlibraryOption
 };
 
 enum : unsigned { CU_EVENT_RECORD_EXTERNAL = 1, CU_EVENT_WAIT_EXTERNAL = 1 };
-
-enum : unsigned {  // CUstreamUpdateCaptureDependencies_flags
-    CU_STREAM_ADD_CAPTURE_DEPENDENCIES = 0,
-    CU_STREAM_SET_CAPTURE_DEPENDENCIES = 1,
-};
 
 enum : int {  // CUgraphNodeType
     CU_GRAPH_NODE_TYPE_KERNEL = 0,
@@ -165,13 +159,6 @@ struct CUgraphNodeParams {
     long long reserved2;
 };
 
-enum : unsigned long long {  // CUgraphInstantiate_flags
-    CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH = 1,
-    CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
-    CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
-    CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
-};
-
 enum : int {  // CUgraphInstantiateResult
     CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
     CUDA_GRAPH_INSTANTIATE_ERROR = 1,
@@ -195,12 +182,6 @@ enum : int {  // CUgraphExecUpdateResult
     CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED = 6,
     CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE = 7,
     CU_GRAPH_EXEC_UPDATE_ERROR_ATTRIBUTES_CHANGED = 8,
-};
-
-struct CUgraphExecUpdateResultInfo {
-    int result;
-    CUgraphNode errorNode;
-    CUgraphNode errorFromNode;
 };
 
 struct CUgraphEdgeData {

@@ -61,6 +61,7 @@ void ContextWait::retire(std::function<void()> finish) {
 }
 
 Status ContextWait::synchronize(const Limit& limit) {
+    if (context_.has_captures()) return Reason::capturing;
     const bool is_scheduled = !limit.is_none() && can_ask();
     const bool is_asked = !limit.is_none() && !is_scheduled;
     if (is_asked) start();  // may throw, and so comes first
@@ -115,7 +116,8 @@ bool ContextWait::turn() noexcept {
     {
         const ContextScope scope(context_);
         status = scope.status();
-        if (status.ok()) status = context_.observe(cu.cuCtxSynchronize());
+        if (status.ok())
+            status = context_.has_captures() ? Status(Reason::capturing) : context_.observe(cu.cuCtxSynchronize());
     }
     const Lock lock(asked_mutex_);
     outcome_ = status;

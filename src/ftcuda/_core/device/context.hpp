@@ -47,6 +47,11 @@ public:
     // A stream of our own, for frees that have no other stream to be ordered in.
     Status housekeeping_stream(abi::CUstream& stream);
 
+    // Captures of our own that are under way (capture_session.hpp). A wait for all of the context would end them.
+    void begin_capture() noexcept { captures_.fetch_add(1, std::memory_order_acq_rel); }
+    void end_capture() noexcept { captures_.fetch_sub(1, std::memory_order_acq_rel); }
+    bool has_captures() const noexcept { return captures_.load(std::memory_order_acquire) != 0; }
+
     Status memory_info(std::size_t& free, std::size_t& total);
 
     // Lowest and highest priority of streams; higher priorities are smaller numbers.
@@ -65,6 +70,8 @@ private:
 
     // Synchronises itself: the first sticky failure, packed; 0 while there is none. Relaxed: it guards no other data.
     std::atomic<std::uint64_t> poison_{0};
+    // Acquire and release: whoever waits for the context after a capture has ended finds it ended.
+    std::atomic<unsigned> captures_{0};
     // Published once each with release, read with acquire. The streams, the staging memory and the wait are published
     // by their own classes.
     std::atomic<Stream*> legacy_stream_{nullptr};

@@ -42,6 +42,17 @@ Status Stream::create(Context& context, unsigned flags, int priority, Ref<Stream
     return {};
 }
 
+Status Stream::create_captured(Context& context, unsigned flags, int priority, CaptureSession& session,
+                               Ref<Stream>& stream) {
+    Ref<Stream> made;
+    if (const Status status = create(context, flags, priority, made); !status.ok()) return status;
+    made->session_ = Ref<CaptureSession>(session);
+    made->note_capture();
+    made->lifetime_.begin_exclusive();  // for ever
+    stream = std::move(made);
+    return {};
+}
+
 Status Stream::wrap(CUstream cu_stream, Ref<Stream>& stream) {
     if (is_forked()) return Reason::forked;
     // The stream knows its context; the context knows its device only while it is current.
@@ -112,9 +123,13 @@ std::uint64_t Stream::per_thread_id() const noexcept {
 }
 
 void Stream::close() noexcept {
-    if (is_default()) return;
+    if (is_default() || session_) return;
     if (lifetime_.close()) destroy();
     section_.wake();  // threads that wait for a section must see that there is no stream any more
+}
+
+void Stream::close_captured() noexcept {
+    if (lifetime_.close()) destroy();
 }
 
 void Stream::destroy() noexcept {
@@ -128,6 +143,7 @@ void Stream::destroy() noexcept {
 Status Stream::synchronize(const Limit& limit) noexcept {
     const Lease<Stream> lease(*this);
     if (!lease) return Reason::closed;
+    if (session_ && session_->is_capturing()) return Reason::capturing;  // which asking would end
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -138,6 +154,7 @@ Status Stream::synchronize(const Limit& limit) noexcept {
 Status Stream::query(bool& done) noexcept {
     const Lease<Stream> lease(*this);
     if (!lease) return Reason::closed;
+    if (session_ && session_->is_capturing()) return Reason::capturing;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -254,16 +271,37 @@ Status Stream::begin_submission() noexcept {
             continue;
         }
         if ((refused & Lifetime::closing) != 0) return Reason::closed;
+        if (session_) return begin_captured();
         if (const Status status = section_.wait(); !status.ok()) return status;
     }
 }
 
+// One thread at a time, by the session's lock; the reference keeps this object until the lock is given back.
+Status Stream::begin_captured() noexcept {
+    if (is_over()) return Reason::closed;
+    if (const Status status = session_->begin_call(); !status.ok()) return status;
+    if (is_over() || lifetime_.enter(Lifetime::inner, Lifetime::closing) != 0) {
+        session_->end_call();
+        return Reason::closed;
+    }
+    retain();
+    return {};
+}
+
 void Stream::end_submission() noexcept {
     const Lifetime::Word before = lifetime_.leave(Lifetime::inner);
-    if ((before & Lifetime::exclusive) != 0 && (before & Lifetime::inner_leases) == Lifetime::inner) {
-        section_.wake();  // a section waits for the submissions before it, and this was the last
+    if ((before & Lifetime::exclusive) != 0) {
+        if (session_) return end_captured(before);
+        // A section waits for the submissions before it, and this may be the last.
+        if ((before & Lifetime::inner_leases) == Lifetime::inner) section_.wake();
     }
     if (Lifetime::last(before, Lifetime::inner)) destroy();  // after that nothing may be left of this object
+}
+
+void Stream::end_captured(Lifetime::Word before) noexcept {
+    session_->end_call();
+    if (Lifetime::last(before, Lifetime::inner)) destroy();
+    release();
 }
 
 }  // namespace ftcuda::core

@@ -9,6 +9,7 @@
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
+#include "capture_session.hpp"
 #include "exclusive_section.hpp"
 
 #include <utility>
@@ -21,6 +22,14 @@ struct Limit;
 class Stream final : public Shared {
 public:
     static Status create(Context& context, unsigned flags, int priority, Ref<Stream>& stream);
+    // A stream of a session, in which it is captured, or nothing; the session closes it.
+    static Status create_captured(Context& context, unsigned flags, int priority, CaptureSession& session,
+                                  Ref<Stream>& stream);
+    void close_captured() noexcept;
+    CaptureSession* session() const noexcept { return session_.get(); }
+    // It takes no more work, but lives on until its session ends.
+    void end_captured_work() noexcept { over_.store(true, std::memory_order_release); }
+    bool is_over() const noexcept { return over_.load(std::memory_order_acquire); }
     // A stream that somebody else owns and destroys.
     static Status wrap(abi::CUstream cu_stream, Ref<Stream>& stream);
     // The context's own for CU_STREAM_LEGACY or CU_STREAM_PER_THREAD.
@@ -48,8 +57,8 @@ public:
     // The driver's id, which it does not use twice; of the calling thread's own stream for the per-thread default.
     std::uint64_t id() const noexcept { return id_ != 0 ? id_ : per_thread_id(); }
 
-    void close() noexcept;  // idempotent; without effect on a default stream
-    bool is_closed() const noexcept { return lifetime_.is_closing(); }
+    void close() noexcept;  // idempotent; without effect on a default stream, or one of a session
+    bool is_closed() const noexcept { return lifetime_.is_closing() || is_over(); }
 
     bool enter() noexcept { return lifetime_.enter() == 0; }
     void leave() noexcept {
@@ -96,7 +105,9 @@ private:
     void destroy() noexcept;
     void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
     Status begin_submission() noexcept;
+    Status begin_captured() noexcept;
     void end_submission() noexcept;
+    void end_captured(Lifetime::Word before) noexcept;
 
     // Constant after construction.
     Context* const context_;
@@ -106,9 +117,13 @@ private:
     int priority_ = 0;
     std::uint64_t id_ = 0;                           // 0 for the per-thread default stream
     Ref<deferred_release::ForeignReference> owner_;  // null for streams of our own
+    Ref<CaptureSession> session_;                    // null unless a session made it
 
     // Synchronises itself; set once, if ever.
     std::atomic<bool> may_be_captured_;
+
+    // Of a session's stream. Acquire and release: it guards no data.
+    std::atomic<bool> over_{false};
 
     // Synchronises itself. On a line of its own: every launch writes it.
     alignas(64) Lifetime lifetime_;

@@ -15,3 +15,5 @@
 #define EXCLUDES(...) FTCUDA_ATTRIBUTE(locks_excluded(__VA_ARGS__))
 #define ACQUIRE(...) FTCUDA_ATTRIBUTE(acquire_capability(__VA_ARGS__))
 #define RELEASE(...) FTCUDA_ATTRIBUTE(release_capability(__VA_ARGS__))
+// A function that takes a lock for another one to give back.
+#define NOT_ANALYSED FTCUDA_ATTRIBUTE(no_thread_safety_analysis)

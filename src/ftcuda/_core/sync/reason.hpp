@@ -26,6 +26,9 @@ enum class Reason : std::uint8_t {
     interrupted,    // a wait was ended by the one who is asked for that
     abandoned,      // whoever was in the exclusive section will not end it; it is ended now
     other_task,     // another task of this thread is in the exclusive section
+    not_building,   // a graph builder takes work only between its begin and its end
+    begun,          // it has begun already, and begins once
+    unended,        // it has not ended well, and has no graph yet
 };
 
 class [[nodiscard]] Status {

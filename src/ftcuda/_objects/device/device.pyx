@@ -12,6 +12,7 @@ from core.memory.staging cimport Staging
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from ftcuda._objects.device.device_handle cimport DeviceHandle, device_at, known
+from ftcuda._objects.graph.graph_builder cimport GraphBuilder
 from ftcuda._objects.memory.default_resource cimport allocate_on, choose_resource, default_resource
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.stream.stream cimport Stream
@@ -224,6 +225,18 @@ cdef class Device(DeviceHandle):
         """
         release_and_warn()
         return Event.create(self, options)
+
+    def create_graph_builder(self):
+        """Creates a builder of graphs on the device.
+
+        Returns
+        -------
+        GraphBuilder
+
+        Thread safety: atomic.
+        """
+        release_and_warn()
+        return GraphBuilder.create(self)
 
     def allocate(self, size, *, stream=None):
         """Allocates device memory from :attr:`memory_resource`.

@@ -19,6 +19,12 @@ cdef class Stream:
     cdef Stream default_of(DeviceHandle device, bint per_thread)
 
 
+cdef class StreamSource:
+    """What has a stream of ours, by which it is meant wherever a stream is wanted: a graph builder."""
+    cdef Stream _stream            # constant
+    cdef object __weakref__
+
+
 cdef Stream as_stream(object stream)
 
 

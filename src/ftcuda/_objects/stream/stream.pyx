@@ -349,10 +349,16 @@ cdef Stream wrap(size_t handle, object owner):
     return Stream.adopt(made.detach())
 
 
+cdef class StreamSource:
+    pass
+
+
 cdef Stream as_stream(object stream):
-    """`stream` as a Stream: itself, or what its ``__cuda_stream__`` names."""
+    """`stream` as a Stream: itself, that of a graph builder, or what its ``__cuda_stream__`` names."""
     if isinstance(stream, Stream):
         return stream
+    if isinstance(stream, StreamSource):
+        return (<StreamSource>stream)._stream
     protocol = getattr(stream, "__cuda_stream__", None)
     if protocol is None:
         raise TypeError(f"stream must be a Stream or have __cuda_stream__, not {type(stream).__name__}")

@@ -45,6 +45,7 @@ NEXT_STEPS = {
     720: "use fewer blocks: all blocks of a cooperative launch must fit on the device at once",
     801: "Device.features says what this device and driver offer",
     900: "this call is not allowed while a stream of this thread or context is captured",
+    904: "join the parts that split() made before end_building()",
     901: "a forbidden call ended the capture; end it and capture again",
     906: "do not use the legacy default stream while a blocking stream is captured",
 }
@@ -79,6 +80,15 @@ OUTCOMES = {
         "between the section's enter and exit",
         (),
     ),
+    <int>Reason.not_building: (
+        RuntimeError,
+        "a graph builder takes work only after its begin_building() and before its end_building()",
+        (),
+    ),
+    <int>Reason.begun: (
+        RuntimeError, "it has begun before, and builds one graph; make another builder for another graph", (),
+    ),
+    <int>Reason.unended: (RuntimeError, "it has no graph yet; call end_building() first", ()),
     <int>Reason.forked: (
         ForkedProcessError,
         "this process was forked from one that used CUDA, which does not survive a fork; start workers with "

@@ -17,6 +17,9 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         interrupted
         abandoned
         other_task
+        not_building
+        begun
+        unended
 
     cppclass Status:
         Status()

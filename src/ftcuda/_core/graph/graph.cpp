@@ -1,0 +1,75 @@
+#include "graph.hpp"
+
+#include "../../_driver/table.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/deferred_errors.hpp"
+
+namespace ftcuda::core {
+
+using driver::cu;
+using namespace abi;
+
+Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph) {
+    if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
+    CUgraphExec made = nullptr;
+    const RelaxedCapture relaxed;
+    Status status =
+        definition.use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags); });
+    if (!status.ok()) return status;
+    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition.context(), made));
+    if (upload != nullptr) status = mine->upload(*upload);
+    if (!status.ok()) {
+        mine->close();
+        return status;
+    }
+    graph = std::move(mine);
+    return {};
+}
+
+template <class Use>
+Status Graph::use_in(Stream& stream, Use use) {
+    if (&stream.context() != &context_) return Reason::wrong_device;
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    const Lease<Graph> lease(*this);
+    if (!lease) return Reason::closed;
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;  // which a launch would spoil
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return Reason::capturing;
+    const Lock lock(mutex_);
+    return context_.observe(use());
+}
+
+Status Graph::launch(Stream& stream) {
+    return use_in(stream, [&] { return cu.cuGraphLaunch(cu_graph_exec_, stream.cu_stream()); });
+}
+
+Status Graph::upload(Stream& stream) {
+    return use_in(stream, [&] { return cu.cuGraphUpload(cu_graph_exec_, stream.cu_stream()); });
+}
+
+Status Graph::update(GraphDefinition& definition, int& refusal) {
+    refusal = 0;
+    if (!cu.cuGraphExecUpdate_v2) return Status(Reason::absent, Entry::cuGraphExecUpdate_v2);
+    if (&definition.context() != &context_) return Reason::wrong_device;
+    const Lease<Graph> lease(*this);
+    if (!lease) return Reason::closed;
+    CUgraphExecUpdateResultInfo info{};
+    const RelaxedCapture relaxed;
+    const Status status = definition.use([&](CUgraph graph) {
+        const Lock lock(mutex_);
+        return cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
+    });
+    if (!status.ok()) refusal = info.result;
+    return status;
+}
+
+void Graph::destroy() noexcept {
+    if (!context_.may_destroy()) return;
+    const RelaxedCapture relaxed;
+    deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(cu_graph_exec_)), "destroy", "graph");
+}
+
+}  // namespace ftcuda::core

@@ -1,0 +1,52 @@
+// A graph that is launched: the driver's CUgraphExec. Its launches come one after the other, in whatever streams; what
+// it captured is kept by the driver for as long as it and its launches (operands.hpp).
+#pragma once
+
+#include "../stream/stream.hpp"
+#include "graph_definition.hpp"
+
+namespace ftcuda::core {
+
+class Graph final : public Shared {
+public:
+    // `upload`: where its data is moved to the device at once; null: with the first launch.
+    static Status instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph);
+
+    Context& context() const noexcept { return context_; }
+    abi::CUgraphExec cu_graph_exec() const noexcept { return cu_graph_exec_; }
+
+    Status launch(Stream& stream) EXCLUDES(mutex_);
+    Status upload(Stream& stream) EXCLUDES(mutex_);
+    // Takes the parameters of a graph of the same shape, for launches from now on. `refusal`: why the driver does not,
+    // a CUgraphExecUpdateResult; 0 if it does.
+    Status update(GraphDefinition& definition, int& refusal) EXCLUDES(mutex_);
+
+    // Idempotent. Launches run on.
+    void close() noexcept {
+        if (lifetime_.close()) destroy();
+    }
+    bool is_closed() const noexcept { return lifetime_.is_closing(); }
+    bool enter() noexcept { return lifetime_.enter() == 0; }
+    void leave() noexcept {
+        if (Lifetime::last(lifetime_.leave())) destroy();
+    }
+
+private:
+    Graph(Context& context, abi::CUgraphExec cu_graph_exec) noexcept
+        : context_(context), cu_graph_exec_(cu_graph_exec) {}
+    ~Graph() override = default;
+
+    template <class Use>
+    Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
+    void destroy() noexcept;
+
+    Context& context_;
+    // The driver wants calls that name it one at a time.
+    Mutex mutex_{Rank::executable};
+    const abi::CUgraphExec cu_graph_exec_;
+
+    // Synchronises itself.
+    Lifetime lifetime_;
+};
+
+}  // namespace ftcuda::core

@@ -1,0 +1,20 @@
+#include "graph_definition.hpp"
+
+#include "../../_driver/table.hpp"
+#include "../device/capture_mode.hpp"
+#include "../device/deferred_errors.hpp"
+
+namespace ftcuda::core {
+
+Status GraphDefinition::print_dot(const char* path, unsigned flags) {
+    if (!driver::cu.cuGraphDebugDotPrint) return Status(Reason::absent, Entry::cuGraphDebugDotPrint);
+    return use([&](abi::CUgraph graph) { return driver::cu.cuGraphDebugDotPrint(graph, path, flags); });
+}
+
+GraphDefinition::~GraphDefinition() {
+    if (!context_.may_destroy()) return;
+    const RelaxedCapture relaxed;
+    deferred_errors::add(context_.observe(driver::cu.cuGraphDestroy(graph_)), "destroy", "graph");
+}
+
+}  // namespace ftcuda::core

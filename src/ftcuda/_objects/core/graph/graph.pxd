@@ -1,0 +1,28 @@
+from libcpp cimport bool
+
+from core.device.device cimport Context
+from core.graph.graph_definition cimport GraphDefinition
+from core.stream.stream cimport Stream
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
+
+
+cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
+    ctypedef void* CUgraphExec
+    unsigned CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+    unsigned CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+    unsigned CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+
+
+cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
+    cppclass Graph:
+        @staticmethod
+        Status instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref[Graph]& graph) except +
+        Context& context()
+        CUgraphExec cu_graph_exec()
+        Status launch(Stream& stream)
+        Status upload(Stream& stream)
+        Status update(GraphDefinition& definition, int& refusal)
+        void close()
+        bool is_closed()
+        void release()

@@ -1,0 +1,172 @@
+"""Graphs that are launched."""
+
+cimport core.graph.graph as core
+from core.graph.graph_definition cimport GraphDefinition
+from core.stream.stream cimport Stream as CoreStream
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
+from ftcuda._objects.device.device_handle cimport device_of
+from ftcuda._objects.graph.graph_source cimport GraphSource
+from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_make, release_and_warn
+
+from ftcuda._objects.graph.graph_options import GraphCompleteOptions
+from ftcuda._objects.support.options import checked
+from ftcuda.errors import CUDAError
+
+# CUgraphExecUpdateResult, cuda.h 13.0.
+REFUSALS = {
+    2: "the graphs have not the same nodes and edges",
+    3: "a node is of another kind",
+    4: "a kernel is of another context or kind, or the driver cannot change it",
+    5: "a parameter cannot be changed",
+    6: "a node is of a kind that cannot be changed",
+    7: "a kernel that cannot be changed to that one",
+    8: "an attribute of a node cannot be changed",
+}
+
+
+cdef class Graph:
+    """A graph that is launched: all that was captured in a `GraphBuilder`, as one submission.
+
+    Made by :meth:`GraphBuilder.complete`. Any number of threads may launch it, in any streams; its launches run one
+    after the other, in the order in which they were submitted. What was captured is kept until the last is done.
+    """
+
+    _made = "graphs are made by GraphBuilder.complete()"
+
+    def __dealloc__(self):
+        if self._graph != NULL:
+            with nogil:
+                self._graph.close()
+                self._graph.release()
+
+    @staticmethod
+    cdef Graph instantiate(GraphDefinition& definition, object options, object builder):
+        cdef Ref[core.Graph] made
+        cdef Status status
+        cdef CoreStream* upload = NULL
+        cdef unsigned flags = 0
+        cdef Stream stream = None
+        options = checked(options, GraphCompleteOptions)
+        if options.auto_free_on_launch:
+            flags |= core.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
+        if options.device_launch:
+            flags |= core.CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH
+        if options.use_node_priority:
+            flags |= core.CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY
+        if options.upload_stream is not None:
+            stream = as_stream(options.upload_stream)
+            upload = stream.on(NULL)
+        with nogil:
+            status = core.Graph.instantiate(definition, flags, upload, made)
+        if not status.ok():
+            raise_status(status, "complete", builder, (("the stream", stream),))
+        cdef Graph graph = Graph.__new__(Graph)
+        graph._graph = made.detach()
+        return graph
+
+    @property
+    def handle(self):
+        """The ``CUgraphExec`` as an integer; 0 once closed. Thread safety: atomic."""
+        return 0 if self._graph.is_closed() else <size_t>self._graph.cu_graph_exec()
+
+    @property
+    def device(self):
+        """The graph's device. Thread safety: atomic."""
+        return device_of(&self._graph.context())
+
+    @property
+    def is_closed(self):
+        """Whether :meth:`close` was called. Thread safety: atomic."""
+        return self._graph.is_closed()
+
+    def launch(self, stream):
+        """Submits the graph to a stream, after its launches before.
+
+        Parameters
+        ----------
+        stream : Stream or object with ``__cuda_stream__``
+            None that is captured: the driver captures no launch of a graph. :meth:`GraphBuilder.embed` is what to call.
+
+        Thread safety: atomic. Stream order: a submission.
+        """
+        cdef Status status
+        cdef Stream where = as_stream(stream)
+        cdef CoreStream* target = where.on(&self._graph.context())
+        with nogil:
+            status = self._graph.launch(target[0])
+        if not status.ok():
+            raise_status(status, "launch", f"{self} in {where}", (("the stream", where), ("the graph", self)))
+
+    def upload(self, stream):
+        """Moves what the device needs for the graph there, so that its first launch need not.
+
+        Parameters
+        ----------
+        stream : Stream or object with ``__cuda_stream__``
+
+        Thread safety: atomic. Stream order: a submission.
+        """
+        cdef Status status
+        cdef Stream where = as_stream(stream)
+        cdef CoreStream* target = where.on(&self._graph.context())
+        with nogil:
+            status = self._graph.upload(target[0])
+        if not status.ok():
+            raise_status(status, "upload", f"{self} in {where}", (("the stream", where), ("the graph", self)))
+
+    def update(self, source):
+        """Takes the kernels, parameters and memory of another graph of the same shape, for launches from now on.
+
+        Launches before run as they were. What they use is kept until they are done.
+
+        Parameters
+        ----------
+        source : GraphBuilder
+            After its :meth:`~GraphBuilder.end_building`.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        CUDAError
+            The shape is another one, and the message says in what. The graph is as it was.
+        """
+        cdef Status status
+        cdef int refusal = 0
+        cdef Ref[GraphDefinition] definition
+        if not isinstance(source, GraphSource):
+            raise TypeError(f"source must be a GraphBuilder, not {type(source).__name__}")
+        (<GraphSource>source).take_definition(definition)
+        with nogil:
+            status = self._graph.update(definition.get()[0], refusal)
+        if not status.ok():
+            if refusal in REFUSALS:
+                raise CUDAError(
+                    f"cannot update {self} from {source}: {REFUSALS[refusal]}; complete the builder to another graph",
+                    status.code(), "CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "cuGraphExecUpdate",
+                )
+            raise_status(status, "update", f"{self} from {source}", (("the graph", self),))
+        release_and_warn()
+
+    def close(self):
+        """Destroys the graph; launches in progress in other threads are submitted, and run on. Idempotent.
+
+        Thread safety: atomic.
+        """
+        with nogil:
+            self._graph.close()
+        release_and_warn()
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return hash((Graph, <size_t>self._graph))
+
+    def __repr__(self):
+        return f"<Graph {<size_t>self._graph.cu_graph_exec():#x}{' closed' if self._graph.is_closed() else ''}>"
+
+
+refuse_to_make(Graph)

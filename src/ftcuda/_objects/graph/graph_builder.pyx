@@ -1,0 +1,320 @@
+"""Graphs under construction."""
+
+import warnings
+from os import fspath
+
+from libcpp cimport bool
+
+cimport core.graph.graph_builder as core
+from core.device.device cimport Context
+from core.graph.graph_definition cimport GraphDefinition
+from core.stream.stream cimport CU_STREAM_NON_BLOCKING
+from core.sync.reason cimport Status
+from core.sync.ref cimport Ref
+from ftcuda._objects.device.device_handle cimport DeviceHandle
+from ftcuda._objects.graph.graph cimport Graph
+from ftcuda._objects.graph.graph_source cimport GraphSource
+from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
+
+from ftcuda._objects.graph.graph_options import GraphDebugPrintOptions, debug_flags
+from ftcuda._objects.support.options import checked, integer
+from ftcuda._objects.support.texts import zero_ended
+from ftcuda.errors import ClosedError
+
+MODES = ("relaxed", "thread_local", "global")
+
+
+cdef class GraphBuilder(GraphSource):
+    """A graph under construction. Made by :meth:`Device.create_graph_builder`.
+
+    Between :meth:`begin_building` and :meth:`end_building` it is a stream to :func:`launch`, to copies and to fills:
+    nothing of it runs, and all of it becomes part of the graph. What is captured is kept for as long as the graph, its
+    executables and their launches. Calls of several threads come one after the other.
+    """
+
+    _made = "graph builders are made by Device.create_graph_builder()"
+
+    def __dealloc__(self):
+        cdef bool lost = False
+        if self._builder != NULL:
+            with nogil:
+                lost = self._builder.close()
+                self._builder.release()
+            if lost:
+                warn_of_loss()
+
+    @staticmethod
+    cdef GraphBuilder create(DeviceHandle device):
+        cdef Ref[core.GraphBuilder] made
+        cdef Status status
+        cdef Context* context = device.context_of()
+        with nogil:
+            status = core.GraphBuilder.create(context[0], CU_STREAM_NON_BLOCKING, 0, made)
+        check(status, "create a graph builder on", device)
+        return adopt(made.detach())
+
+    cdef int take_definition(self, Ref[GraphDefinition]& definition) except -1:
+        cdef Status status
+        with nogil:
+            status = self._builder.definition(definition)
+        check(status, "take the graph of", self)
+        return 0
+
+    cdef int check_primary(self, str verb) except -1:
+        if not self._builder.is_primary():
+            raise RuntimeError(f"cannot {verb} {self}: it is a part that split() made; join it, and ask the first one")
+        return 0
+
+    def begin_building(self, mode="relaxed"):
+        """Begins to capture. Once: a builder builds one graph.
+
+        Parameters
+        ----------
+        mode : {"relaxed", "thread_local", "global"}
+            For programs of cuda.core. All of them are the first one here: nothing that another thread does ends the
+            capture, and nobody is kept from anything by it.
+
+        Returns
+        -------
+        GraphBuilder
+            This one.
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        if mode not in MODES:
+            raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
+        self.check_primary("begin")
+        with nogil:
+            status = self._builder.begin()
+        check(status, "begin", self)
+        return self
+
+    def end_building(self):
+        """Ends the capture.
+
+        Returns
+        -------
+        GraphBuilder
+            This one.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        CUDAError
+            A part was not joined, or a call spoilt the capture. There is no graph then.
+        """
+        cdef Status status
+        self.check_primary("end")
+        with nogil:
+            status = self._builder.end()
+        check(status, "end", self)
+        release_and_warn()
+        return self
+
+    def complete(self, options=None):
+        """Makes a graph that can be launched, as often as it is called.
+
+        Parameters
+        ----------
+        options : GraphCompleteOptions or dict, optional
+
+        Returns
+        -------
+        Graph
+
+        Thread safety: atomic.
+        """
+        cdef Ref[GraphDefinition] definition
+        self.check_primary("complete")
+        self.take_definition(definition)
+        return Graph.instantiate(definition.get()[0], options, self)
+
+    def split(self, count):
+        """Returns `count` builders, whose work runs beside each other. The first is this one.
+
+        Parameters
+        ----------
+        count : int
+            2 at least.
+
+        Returns
+        -------
+        tuple of GraphBuilder
+
+        Thread safety: shared.
+        """
+        cdef Status status
+        cdef Ref[core.GraphBuilder] made
+        number = integer(count, "count")
+        if number < 2:
+            raise ValueError(f"count must be 2 at least, not {number}")
+        parts = [self]
+        while len(parts) < number:
+            with nogil:
+                status = self._builder.split(made)
+            check(status, "split", self)
+            parts.append(adopt(made.detach()))
+        return tuple(parts)
+
+    @staticmethod
+    def join(*graph_builders):
+        """Makes one builder of several, which goes on after the work of all. The others are closed by that.
+
+        Parameters
+        ----------
+        *graph_builders : GraphBuilder
+            2 at least, of one capture.
+
+        Returns
+        -------
+        GraphBuilder
+            The one that was split, if it is among them, else the first.
+
+        Thread safety: shared.
+        """
+        cdef Status status
+        cdef GraphBuilder target, part
+        if len(graph_builders) < 2:
+            raise ValueError(f"join takes 2 builders at least, not {len(graph_builders)}")
+        for each in graph_builders:
+            if not isinstance(each, GraphBuilder):
+                raise TypeError(f"join takes GraphBuilder, not {type(each).__name__}")
+        if len(set(map(id, graph_builders))) != len(graph_builders):
+            raise ValueError("join takes each builder once")
+        target = next((each for each in graph_builders if not each.is_join_required), graph_builders[0])
+        for part in graph_builders:
+            if part is target:
+                continue
+            if not part.is_join_required or not target._builder.is_of_capture(part._builder[0]):
+                raise ValueError(f"cannot join {part} to {target}: it is no part of that capture")
+            with nogil:
+                status = target._builder.join(part._builder[0])
+            if not status.ok():
+                raise_status(status, "join", f"{part} to {target}", (("the part", part), ("the builder", target)))
+        return target
+
+    def embed(self, child):
+        """Adds all of another builder's graph as one node. It is copied.
+
+        Parameters
+        ----------
+        child : GraphBuilder
+            After its :meth:`end_building`.
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        if not isinstance(child, GraphBuilder):
+            raise TypeError(f"child must be a GraphBuilder, not {type(child).__name__}")
+        cdef GraphBuilder embedded = child
+        if embedded is self or embedded._builder.is_building():
+            raise ValueError(f"cannot embed {child} in {self}: it has not ended building")
+        embedded.check_primary("embed")
+        with nogil:
+            status = self._builder.embed(embedded._builder[0])
+        if not status.ok():
+            raise_status(status, "embed", f"{child} in {self}", (("the child", child), ("the builder", self)))
+
+    def debug_dot_print(self, path, options=None):
+        """Writes the graph that was built as a file for Graphviz.
+
+        Parameters
+        ----------
+        path : str or path
+        options : GraphDebugPrintOptions or dict, optional
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        cdef Ref[GraphDefinition] definition
+        cdef unsigned flags = debug_flags(checked(options, GraphDebugPrintOptions))
+        cdef bytes name = zero_ended(fspath(path), "path")
+        cdef const char* text = name
+        self.check_primary("print")
+        self.take_definition(definition)
+        with nogil:
+            status = definition.get().print_dot(text, flags)
+        check(status, "print", self)
+
+    def close(self):
+        """Ends the capture, if it has not ended, and lets go of the graph. Idempotent.
+
+        Graphs that were completed stay. A part stays in the capture, which cannot end well without it.
+
+        Thread safety: atomic.
+        """
+        with nogil:
+            self._builder.close()
+        release_and_warn()
+
+    @property
+    def is_building(self):
+        """Whether the capture has begun and not ended. Thread safety: atomic."""
+        cdef bool building
+        with nogil:
+            building = self._builder.is_building()
+        return True if building else False
+
+    @property
+    def is_join_required(self):
+        """Whether it is a part that :meth:`split` made. Thread safety: atomic."""
+        return not self._builder.is_primary()
+
+    @property
+    def is_closed(self):
+        """Whether it was closed, or joined to another one. Thread safety: atomic."""
+        return self._builder.is_closed()
+
+    @property
+    def device(self):
+        """The builder's device. Thread safety: atomic."""
+        return self._stream.device
+
+    @property
+    def stream(self):
+        """The stream that is captured, for other libraries too. Thread safety: atomic.
+
+        Outside of the capture it refuses all work. It closes with the builder.
+        """
+        return self._stream
+
+    def __cuda_stream__(self):
+        """Returns ``(0, handle)``: what other libraries submit is captured too. Thread safety: atomic.
+
+        Raises
+        ------
+        ClosedError
+            The handle may be another stream's by now.
+        """
+        if self._builder.is_closed():
+            raise ClosedError(f"cannot give the handle of {self} away: it is closed")
+        return self._stream.__cuda_stream__()
+
+    def __eq__(self, other):
+        return self is other
+
+    def __hash__(self):
+        return hash((GraphBuilder, <size_t>self._builder))
+
+    def __repr__(self):
+        state = " closed" if self._builder.is_closed() else " part" if not self._builder.is_primary() else ""
+        return f"<GraphBuilder {self._stream.number():#x}{state}>"
+
+
+refuse_to_make(GraphBuilder)
+
+
+cdef GraphBuilder adopt(core.GraphBuilder* made):
+    cdef GraphBuilder builder = GraphBuilder.__new__(GraphBuilder)
+    builder._builder = made
+    made.stream().retain()
+    builder._stream = Stream.adopt(&made.stream())
+    return builder
+
+
+cdef warn_of_loss():
+    text = "a graph builder was lost while it captured; the capture is ended, and its graph is gone"
+    warnings.warn(text, ResourceWarning)

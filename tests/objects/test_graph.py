@@ -1,0 +1,327 @@
+"""Graphs: captured by a builder, launched as one, with the values that call by call would give."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import ftcuda
+from ftcuda import ClosedError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
+from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
+from tests.conftest import IS_SIMULATED
+
+ONE = LaunchConfig(grid=1, block=1)
+DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
+pytestmark = pytest.mark.skipif(DRIVER < (11, 4), reason="graphs need a driver of CUDA 11.4")
+needs_12 = pytest.mark.skipif(DRIVER < (12, 0), reason="updates of graphs need a driver of CUDA 12")
+
+
+@pytest.fixture
+def builder(device):
+    builder = device.create_graph_builder()
+    yield builder
+    builder.close()
+
+
+def new_log(pinned):
+    """Where `append` writes: a number, and as many values."""
+    return pinned(np.zeros(64, np.int32))
+
+
+def written(view):
+    return view[1 : view[0] + 1].tolist()
+
+
+def captured(builder, code, buffer, *values):
+    builder.begin_building()
+    for value in values:
+        launch(builder, ONE, code.get_kernel("append"), buffer, value)
+    return builder.end_building().complete()
+
+
+def test_what_is_captured_runs_when_it_is_launched(builder, code, pinned, stream):
+    buffer, view = new_log(pinned)
+    graph = captured(builder, code, buffer, 1, 2, 3)
+    stream.sync()
+    assert written(view) == []
+    for _ in range(2):
+        graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2, 3] * 2
+    graph.close()
+
+
+def test_copies_and_fills_are_captured(builder, device, stream):
+    with device.allocate(64, stream=stream) as first, device.allocate(64, stream=stream) as second:
+        stream.sync()
+        builder.begin_building()
+        first.fill(7, stream=builder)
+        first.copy_to(second, stream=builder)
+        graph = builder.end_building().complete()
+        host = second.copy_to(np.zeros(64, np.uint8), stream=stream)
+        stream.sync()
+        graph.launch(stream)
+        host = second.copy_to(np.zeros(64, np.uint8), stream=stream)
+        stream.sync()
+        assert (host == 7).all()
+        graph.close()
+        stream.sync()
+
+
+def test_a_captured_buffer_lives_until_the_last_launch(builder, code, stream):
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    buffer = resource.allocate(64)
+    np.frombuffer(buffer, np.int32)[:] = 0
+    graph = captured(builder, code, buffer, 5)
+    buffer.close()
+    builder.close()
+    graph.launch(stream)
+    stream.sync()
+    assert resource.statistics.current_count == 1
+    graph.close()
+    stream.sync()
+    ftcuda.testing.settle() if IS_SIMULATED else stream.device.sync()
+    ftcuda.memory.wait_for_deallocations()
+    assert resource.statistics.current_count == 0
+
+
+def test_parts_run_between_split_and_join(builder, device, code, pinned, stream):
+    buffers, views = zip(*(pinned(np.zeros(4, np.int32)) for _ in range(3)), strict=True)
+    increment = code.get_kernel("increment")
+    builder.begin_building()
+    launch(builder, ONE, code.get_kernel("store"), buffers[0], 10)
+    parts = builder.split(3)
+    assert parts[0] is builder and all(part.is_join_required for part in parts[1:]) and not builder.is_join_required
+    for part, buffer in zip(parts, buffers, strict=True):
+        launch(part, ONE, increment, buffer)
+    assert GraphBuilder.join(*reversed(parts)) is builder
+    assert all(part.is_closed for part in parts[1:]) and not builder.is_closed
+    launch(builder, ONE, increment, buffers[1])
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert [view[0] for view in views] == [11, 2, 1]
+    with pytest.raises(ClosedError):
+        launch(parts[1], ONE, increment, buffers[0])
+    graph.close()
+
+
+def test_a_part_that_is_not_joined(builder, code):
+    builder.begin_building()
+    _, part = builder.split(2)
+    launch(part, ONE, code.get_kernel("empty"))
+    with pytest.raises(CUDAError, match="join the parts that split"):
+        builder.end_building()
+    with pytest.raises(RuntimeError, match="no graph yet"):
+        builder.complete()
+
+
+def test_a_graph_in_a_graph(builder, device, code, pinned, stream):
+    buffer, view = new_log(pinned)
+    inner = device.create_graph_builder()
+    captured(inner, code, buffer, 2, 3).close()
+    append = code.get_kernel("append")
+    builder.begin_building()
+    launch(builder, ONE, append, buffer, 1)
+    builder.embed(inner)
+    inner.close()
+    launch(builder, ONE, append, buffer, 4)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2, 3, 4]
+    graph.close()
+
+
+def test_a_launch_is_not_captured(builder, device, code, pinned, stream):
+    """And spoils nothing."""
+    buffer, view = new_log(pinned)
+    inner = device.create_graph_builder()
+    small = captured(inner, code, buffer, 7)
+    builder.begin_building()
+    for refuse in (small.launch, small.upload):
+        with pytest.raises(CUDAError, match="is being captured"):
+            refuse(builder)
+    builder.embed(inner)
+    graph = builder.end_building().complete()
+    small.close()
+    inner.close()
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [7]
+    graph.close()
+
+
+@needs_12
+def test_update(builder, device, code, pinned, stream):
+    buffer, view = new_log(pinned)
+    graph = captured(builder, code, buffer, 1, 2)
+    other = device.create_graph_builder()
+    captured(other, code, buffer, 8, 9).close()
+    graph.launch(stream)
+    graph.update(other)
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2, 8, 9]
+    longer = device.create_graph_builder()
+    captured(longer, code, buffer, 1, 2, 3).close()
+    with pytest.raises(CUDAError, match="not the same nodes and edges"):
+        graph.update(longer)
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2, 8, 9, 8, 9]
+    for each in (graph, other, longer):
+        each.close()
+
+
+def test_upload(builder, code, pinned, stream):
+    buffer, view = new_log(pinned)
+    builder.begin_building()
+    launch(builder, ONE, code.get_kernel("append"), buffer, 1)
+    builder.end_building()
+    graph = builder.complete(GraphCompleteOptions(upload_stream=stream))
+    graph.upload(stream)
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1]
+    graph.close()
+
+
+def test_a_builder_takes_work_only_while_it_builds(builder, code):
+    empty = code.get_kernel("empty")
+    for refuse in (lambda: launch(builder, ONE, empty), lambda: launch(builder.stream, ONE, empty), lambda: builder.split(2)):
+        with pytest.raises(RuntimeError, match="after its begin_building"):
+            refuse()
+    with pytest.raises(RuntimeError, match="after its begin_building"):
+        builder.end_building()
+    assert not builder.is_building
+    assert builder.begin_building() is builder and builder.is_building
+    with pytest.raises(RuntimeError, match="has begun before"):
+        builder.begin_building()
+    with pytest.raises(RuntimeError, match="no graph yet"):
+        builder.complete()
+    assert builder.end_building() is builder and not builder.is_building
+    with pytest.raises(RuntimeError, match="after its begin_building"):
+        launch(builder, ONE, empty)
+    builder.close()
+    for refuse in (builder.begin_building, builder.complete, lambda: launch(builder, ONE, empty), builder.__cuda_stream__):
+        with pytest.raises(ClosedError):
+            refuse()
+
+
+def test_nobody_ends_the_capture(builder, device, code, pinned, stream):
+    """Waits and questions are refused, and allocations, frees and the garbage of others do no harm."""
+    buffer, view = new_log(pinned)
+    builder.begin_building(mode="global")
+    launch(builder, ONE, code.get_kernel("append"), buffer, 1)
+    asks = [builder.stream.sync, lambda: builder.stream.is_done, lambda: builder.stream.exclusive().__enter__()]
+    for refuse in (*asks, device.sync, lambda: device.sync(timeout=1)):
+        with pytest.raises(CUDAError, match="is being captured"):
+            refuse()
+    builder.stream.close()
+    device.create_event().close()
+    device.allocate(1 << 20, stream=stream).close()
+    stream.sync()
+    launch(builder, ONE, code.get_kernel("append"), buffer, 2)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2]
+    graph.close()
+
+
+def test_a_lost_builder_says_so(device, code):
+    builder = device.create_graph_builder()
+    builder.begin_building()
+    launch(builder, ONE, code.get_kernel("empty"))
+    with pytest.warns(ResourceWarning, match="lost while it captured"):
+        del builder
+    device.sync()  # which a capture would refuse
+
+
+def test_closed(builder, code, pinned, stream):
+    graph = captured(builder, code, new_log(pinned)[0], 1)
+    graph.close()
+    graph.close()
+    assert graph.is_closed and graph.handle == 0 and "closed" in repr(graph)
+    for refuse in (graph.launch, graph.upload):
+        with pytest.raises(ClosedError, match="the graph is closed"):
+            refuse(stream)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "match"),
+    [
+        (lambda builder, stream: builder.begin_building(mode="lazy"), ValueError, "relaxed"),
+        (lambda builder, stream: builder.split(1), ValueError, "2 at least"),
+        (lambda builder, stream: builder.split(2.5), TypeError, "count must be an int"),
+        (lambda builder, stream: GraphBuilder.join(builder), ValueError, "2 builders"),
+        (lambda builder, stream: GraphBuilder.join(builder, stream), TypeError, "GraphBuilder, not Stream"),
+        (lambda builder, stream: GraphBuilder.join(builder, builder), ValueError, "once"),
+        (lambda builder, stream: builder.embed(stream), TypeError, "GraphBuilder, not Stream"),
+        (lambda builder, stream: builder.embed(builder), ValueError, "has not ended"),
+        (lambda builder, stream: GraphBuilder(), TypeError, "create_graph_builder"),
+        (lambda builder, stream: Graph(), TypeError, "complete"),
+        (lambda builder, stream: builder.complete(GraphDebugPrintOptions()), RuntimeError, "no graph yet"),
+        (lambda builder, stream: builder.debug_dot_print("a\0b"), ValueError, "NUL"),
+    ],
+)
+def test_bad_arguments(builder, stream, call, error, match):
+    with pytest.raises(error, match=match):
+        call(builder, stream)
+
+
+def test_print(builder, code, tmp_path):
+    builder.begin_building()
+    launch(builder, ONE, code.get_kernel("empty"))
+    path = tmp_path / f"{threading.get_ident()}.dot"
+    builder.end_building().debug_dot_print(path, GraphDebugPrintOptions(verbose=True))
+    text = path.read_text()
+    assert text.startswith("digraph") and "empty" in text
+
+
+def test_threads_capture_into_one_builder(builder, code, pinned, stream):
+    """Each thread adds its own launches: all of them are in the graph, one after the other."""
+    buffer, view = pinned(np.zeros(1, np.int32))
+    increment = code.get_kernel("increment")
+    builder.begin_building()
+
+    def add():
+        for _ in range(20):
+            launch(builder, ONE, increment, buffer)
+
+    threads = [threading.Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert view[0] == 80
+    graph.close()
+
+
+def test_threads_launch_one_graph(builder, device, code, pinned):
+    """In streams of their own: one launch after the other, none lost."""
+    append = code.get_kernel("append")
+    buffer, view = pinned(np.zeros(1024, np.int32))
+    builder.begin_building()
+    for value in (1, 2, 3):
+        launch(builder, ONE, append, buffer, value)
+    graph = builder.end_building().complete()
+
+    def run():
+        own = device.create_stream()
+        for _ in range(25):
+            graph.launch(own)
+        own.sync()
+        own.close()
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert written(view) == [1, 2, 3] * 100
+    graph.close()
