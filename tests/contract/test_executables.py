@@ -15,7 +15,6 @@ from tests.contract.graphs import (
     array,
     copy_of,
     host_of,
-    memory_of_the_device,
 )
 
 pytestmark = pytest.mark.thread_unsafe(reason="a call of another thread on the same device could end a capture")
@@ -93,10 +92,6 @@ def test_copies_and_fills_of_an_executable_change(driver, memory):
     moved.height = 2
     arguments = (executable, c_void_p(copy), byref(moved), context)
     assert driver.result("cuGraphExecMemcpyNodeSetParams", *arguments) == INVALID_VALUE
-    pointer = memory_of_the_device(driver)
-    arguments = (executable, c_void_p(copy), byref(copy_of(memory.at(2), pointer, 4)), context)
-    assert driver.result("cuGraphExecMemcpyNodeSetParams", *arguments) == INVALID_VALUE  # of another kind of memory
-    driver.call("cuMemFree_v2", pointer)
 
 
 def test_host_functions_of_an_executable_change(driver, memory):

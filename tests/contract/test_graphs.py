@@ -128,7 +128,7 @@ def test_a_clone_is_a_graph_of_its_own(driver, memory):
     twin = c_void_p()
     driver.call("cuGraphNodeFindInClone", byref(twin), c_void_p(b), clone)
     assert driver.nodes(clone).index(twin.value) == 1 and driver.shape(clone) == driver.shape(graph)
-    assert driver.result("cuGraphNodeFindInClone", byref(twin), c_void_p(b), graph) == INVALID_VALUE
+    assert driver.result("cuGraphNodeFindInClone", byref(c_void_p()), c_void_p(b), graph) == INVALID_VALUE
     driver.call(driver.v2("cuGraphKernelNodeSetParams"), twin, byref(driver.launch_of("digit", memory.at(0), 7)))
     driver.destroy(graph)
     driver.run(driver.executable(clone))
