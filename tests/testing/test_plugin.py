@@ -354,11 +354,10 @@ def test_from_another_folder(project):
 SPIN = """
 import os, pytest, signal, threading
 
-@pytest.mark.race
+@pytest.mark.race(threads=1)
 def test_spin(race):
     def spin(index):
-        if index == 0:
-            os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGINT)
         while True:
             pass
     race(spin)

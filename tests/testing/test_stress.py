@@ -194,7 +194,7 @@ def test_nonsense(tmp_path, arguments, words):
 def test_act_must_say_how_much_it_did(tmp_path):
     (tmp_path / "mine.py").write_text(CLEAN.replace("return 3", "return None"))
     said = stress(tmp_path, "mine.py", "--threads", 2, "--seeds", 1, expect=1)
-    assert "TypeError: act must return the number of operations, not None" in said
+    assert "TypeError: act must return the number of operations, an int from 0 up, not None" in said
 
 
 WITHOUT = """
