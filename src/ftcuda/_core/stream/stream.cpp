@@ -290,12 +290,15 @@ Status Stream::begin_captured() noexcept {
 
 void Stream::end_submission() noexcept {
     const Lifetime::Word before = lifetime_.leave(Lifetime::inner);
-    if ((before & Lifetime::exclusive) != 0) {
-        if (session_) return end_captured(before);
-        // A section waits for the submissions before it, and this may be the last.
-        if ((before & Lifetime::inner_leases) == Lifetime::inner) section_.wake();
-    }
+    if ((before & Lifetime::exclusive) != 0) return end_slowly(before);
     if (Lifetime::last(before, Lifetime::inner)) destroy();  // after that nothing may be left of this object
+}
+
+void Stream::end_slowly(Lifetime::Word before) noexcept {
+    if (session_) return end_captured(before);
+    // A section waits for the submissions before it, and this may be the last.
+    if ((before & Lifetime::inner_leases) == Lifetime::inner) section_.wake();
+    if (Lifetime::last(before, Lifetime::inner)) destroy();
 }
 
 void Stream::end_captured(Lifetime::Word before) noexcept {

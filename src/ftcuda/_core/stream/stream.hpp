@@ -105,8 +105,10 @@ private:
     void destroy() noexcept;
     void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
     Status begin_submission() noexcept;
-    Status begin_captured() noexcept;
     void end_submission() noexcept;
+    // What submissions to most streams never come to, apart from what they do.
+    [[gnu::noinline]] Status begin_captured() noexcept;
+    [[gnu::noinline]] void end_slowly(Lifetime::Word before) noexcept;
     void end_captured(Lifetime::Word before) noexcept;
 
     // Constant after construction.
