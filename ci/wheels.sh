@@ -33,7 +33,7 @@ builder() {
     echo "$folder/bin"
 }
 
-first=$(builder "${kinds[0]}")
+first=$(builder gil)  # always the same: versions of Python compress in different ways
 say "sdist"
 PATH=$first:$PATH "$first/python" -m build -q --sdist --no-isolation -o "$dist" . >&2
 tar -C "$work" -xf "$dist"/*.tar.gz
