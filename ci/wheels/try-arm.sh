@@ -9,8 +9,10 @@ python=$(ci/wheels/arm-python.sh "$version")
 tools=$(ci/wheels/tools.sh)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-"$tools/pip" -q install --disable-pip-version-check --target "$work/site" --only-binary :all: --platform manylinux_2_28_aarch64 \
+numpy=numpy; [ "$version" != 3.13 ] || numpy='numpy<2.5'
+# Without dependencies: pip would read their conditions for the interpreter that it runs on.
+"$tools/pip" -q install --disable-pip-version-check --no-deps --target "$work/site" --only-binary :all: --platform manylinux_2_28_aarch64 \
     --platform manylinux_2_27_aarch64 --python-version "$version" --implementation cp --abi "cp${version/./}" --abi none --find-links "$wheels" \
-    "ftcuda==$(cat VERSION)" >&2
+    "ftcuda==$(cat VERSION)" "$numpy" cuda-pathfinder >&2
 cd "$work"
 PYTHONPATH=$work/site FTCUDA_DRIVER=sim "$python" "$checkout/ci/wheels/on_arm.py"
