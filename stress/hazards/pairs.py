@@ -68,7 +68,7 @@ class Pairs(Hazard):
                 raise AssertionError(f"{state.title}: closed, and open")
 
     def check_builder(self, state, it):
-        """What was built is a graph: it runs, and adds to the counter no more than was launched into it."""
+        """What was built is a graph, which runs, or there is none, and the builder says so."""
         if it.is_building or it.is_closed:
             return
         try:
