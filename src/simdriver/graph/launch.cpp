@@ -6,46 +6,11 @@
 #include "../timeline/host_function.hpp"
 #include "../timeline/timeline.hpp"
 #include "executable.hpp"
-
-#include <algorithm>
-#include <optional>
-#include <unordered_map>
+#include "layout.hpp"
 
 namespace ftcuda::sim {
 
 namespace {
-
-// A node that does something, of the graph or of a child graph, behind others by their indices.
-struct Step {
-    Node* node = nullptr;
-    std::vector<std::size_t> after;
-};
-
-void add_steps(std::vector<std::size_t>& to, const std::vector<std::size_t>& steps) {
-    for (const std::size_t step : steps) {
-        if (std::find(to.begin(), to.end(), step) == to.end()) to.push_back(step);
-    }
-}
-
-// The graph's nodes behind `before`. Returns the last ones.
-std::vector<std::size_t> lay_out(const Graph& graph, const std::vector<std::size_t>& before, std::vector<Step>& steps) {
-    std::unordered_map<const Node*, std::vector<std::size_t>> ends;
-    std::vector<std::size_t> last;
-    for (Node* const node : in_order(graph)) {
-        std::vector<std::size_t> after = node->dependencies.empty() ? before : std::vector<std::size_t>{};
-        for (const Node* const dependency : node->dependencies) add_steps(after, ends[dependency]);
-        std::vector<std::size_t>& end = ends[node];
-        if (const auto* const child = std::get_if<ChildOperation>(&node->operation.what)) {
-            end = lay_out(*child->graph, after, steps);
-            if (end.empty()) end = after;
-        } else {
-            end = {steps.size()};
-            steps.push_back({node, std::move(after)});
-        }
-        if (node->dependents.empty()) add_steps(last, end);
-    }
-    return last;
-}
 
 struct Prepare {
     Work operator()(const NoOperation&) const { return {}; }
@@ -68,31 +33,6 @@ Work prepare(const Node& node) {
     return std::visit(Prepare{}, node.operation.what);
 }
 
-// Which queue each step goes to: the stream's, 0, or one of the executable's own. A step follows one of those that it
-// depends on in its queue if none did so before; no queue orders what the graph does not.
-class Lanes {
-public:
-    std::size_t lane_of(const Step& step) {
-        for (std::size_t lane = 0; lane < ends_.size(); ++lane) {
-            const bool follows = ends_[lane]
-                                     ? std::find(step.after.begin(), step.after.end(), *ends_[lane]) != step.after.end()
-                                     : step.after.empty();
-            if (follows) return take(lane);
-        }
-        ends_.emplace_back();
-        return take(ends_.size() - 1);
-    }
-
-private:
-    std::size_t take(std::size_t lane) {
-        ends_[lane] = next_++;
-        return lane;
-    }
-
-    std::vector<std::optional<std::size_t>> ends_{std::nullopt};  // the latest step in each
-    std::size_t next_ = 0;
-};
-
 const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane, Context* context) {
     if (executable.lanes.size() < lane) {
         executable.lanes.push_back(std::make_shared<Queue>());
@@ -106,27 +46,24 @@ const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane,
 }  // namespace
 
 void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
-    std::vector<Step> steps;
-    const std::vector<std::size_t> last = lay_out(*executable->graph, {}, steps);
+    const Layout layout = lay_out(*executable->graph);
     Work begin;
     begin.after.push_back(executable->last);
     const Point entry = submit(stream, std::move(begin));
     std::vector<Point> points;
-    Lanes lanes;
-    for (const Step& step : steps) {
+    for (const Step& step : layout.steps) {
         Work work = prepare(*step.node);
         for (const std::size_t before : step.after) work.after.push_back(points[before]);
         if (step.after.empty()) work.after.push_back(entry);
-        const std::size_t lane = lanes.lane_of(step);
-        points.push_back(lane == 0 ? submit(stream, std::move(work))
-                                   : enqueue(queue_of(*executable, lane, stream.context), std::move(work)));
+        points.push_back(step.lane == 0 ? submit(stream, std::move(work))
+                                   : enqueue(queue_of(*executable, step.lane, stream.context), std::move(work)));
         if (const auto* const record = std::get_if<RecordOperation>(&step.node->operation.what)) {
             record->event->capture.reset();
             record->event->point = points.back();
         }
     }
     Work end;
-    for (const std::size_t step : last) end.after.push_back(points[step]);
+    for (const std::size_t step : layout.last) end.after.push_back(points[step]);
     end.let_go = [executable] {
         EndedObjects ended;
         const Guard lock(driver_state().mutex);
