@@ -22,8 +22,7 @@ std::vector<Visit>& visits() noexcept {
 }
 
 std::shared_ptr<const void> hierarchy_of(const Graph* graph) {
-    while (graph->parent != nullptr) graph = graph->parent;
-    return driver_state().graphs.find(graph->handle);
+    return driver_state().graphs.find(root_of(*graph).handle);
 }
 
 // What calls that name the handle must be serialised by; null for one that leads nowhere.

@@ -32,6 +32,7 @@ constexpr unsigned long_run = 256;
 CUresult result_of(ptx::Fault fault) noexcept {
     switch (fault) {
     case ptx::Fault::none: return CUDA_SUCCESS;
+    case ptx::Fault::no_conditional_handle:  // as a driver says
     case ptx::Fault::illegal_address: return CUDA_ERROR_ILLEGAL_ADDRESS;
     case ptx::Fault::misaligned_address: return CUDA_ERROR_MISALIGNED_ADDRESS;
     case ptx::Fault::tile_place:
@@ -110,7 +111,7 @@ void for_each_address(const std::vector<std::byte>& block, Visit visit) {
 }
 
 CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
-             const std::vector<std::byte>& parameters) {
+             const std::vector<std::byte>& parameters, const SetCondition& set_condition) {
     ptx::Launch launch;
     launch.entry = entry.name;
     launch.grid = shape.grid;
@@ -125,6 +126,7 @@ CUresult run(const Module& module, const ptx::Entry& entry, const Shape& shape,
     launch.nanoseconds = clock::kernel_nanoseconds;
     launch.print = [](std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); };
     if (races::is_watching()) launch.touched = races::touch;
+    launch.set_conditional = set_condition;
     bool runs_long = false;
     if (scheduler::is_scheduled()) {
         launch.slice = [] { scheduler::point("slice of a kernel"); };
@@ -195,14 +197,15 @@ std::vector<Use> uses_of(const KernelOperation& operation) {
     return uses;
 }
 
-Work prepare(const KernelOperation& operation) {
+Work prepare(const KernelOperation& operation, const SetCondition& set_condition) {
     const ptx::Entry& entry = entry_of(*operation.function);
     Work work;
     work.what = "kernel " + std::string(entry.name);
     // In use until the kernel is done.
     for_each_address(operation.parameters, [&](std::uint64_t address) { begin_touch(address, work.touches); });
-    work.run = [module = operation.function->module, &entry, shape = operation.shape, block = operation.parameters] {
-        return run(*module, entry, shape, block);
+    work.run = [module = operation.function->module, &entry, shape = operation.shape, block = operation.parameters,
+                set_condition] {
+        return run(*module, entry, shape, block, set_condition);
     };
     return work;
 }

@@ -19,6 +19,9 @@ struct LaunchRequest {
 CUresult describe(const LaunchRequest& request, Context* context, KernelOperation& operation);
 // What its arguments name.
 std::vector<Use> uses_of(const KernelOperation& operation);
-Work prepare(const KernelOperation& operation);
+
+// What cudaGraphSetConditional does, without the lock; empty for launches that are not of a graph with conditions.
+using SetCondition = std::function<void(std::uint64_t handle, std::uint32_t value)>;
+Work prepare(const KernelOperation& operation, const SetCondition& set_condition = {});
 
 }  // namespace ftcuda::sim

@@ -12,7 +12,14 @@ using graph_threads::Inside;
 
 namespace {
 
+std::string label_of(const ConditionalOperation& conditional) {
+    const char* const types[] = {"IF", "WHILE", "SWITCH"};
+    return std::string("CONDITIONAL\\n") + types[conditional.type];
+}
+
 std::string label_of(const Node& node) {
+    if (const auto* const conditional = std::get_if<ConditionalOperation>(&node.operation.what))
+        return label_of(*conditional);
     if (const auto* const kernel = std::get_if<KernelOperation>(&node.operation.what))
         return "KERNEL\\n" + std::string(entry_of(*kernel->function).name);
     switch (node.operation.type()) {

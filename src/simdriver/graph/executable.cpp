@@ -9,6 +9,7 @@
 #include "../timeline/recording.hpp"
 #include "../timeline/stream.hpp"
 #include "../timeline/timeline.hpp"
+#include "conditional.hpp"
 #include "nodes.hpp"
 
 #include <algorithm>
@@ -28,6 +29,10 @@ void end_idle(Executable& executable, EndedObjects& ended) {
     for (const auto& references : executable.superseded) ended.release_all(references);
     executable.superseded.clear();
     if (executable.handle != nullptr || !executable.graph) return;
+    for (const std::shared_ptr<Queue>& lane : executable.body_lanes) {
+        lane->closed = true;
+        lane->arrived.notify_one();
+    }
     ended.graph_is_gone(*executable.graph);
     executable.graph.reset();
 }
@@ -58,7 +63,8 @@ CUresult upload(const std::shared_ptr<Executable>& executable, CUstream handle) 
 }
 
 // Under the lock.
-CUresult instantiate(CUgraphExec* made, CUgraph handle, unsigned long long flags, CUgraphNode* error_node) {
+CUresult instantiate(CUgraphExec* made, CUgraph handle, unsigned long long flags, CUgraphNode* error_node,
+                     int* reason) {
     constexpr unsigned long long known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH |
                                          CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
                                          CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY;
@@ -68,11 +74,18 @@ CUresult instantiate(CUgraphExec* made, CUgraph handle, unsigned long long flags
     if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
     if (const Node* const node = in_a_circle(*graph)) {
         if (error_node != nullptr) *error_node = node->handle;
+        if (reason != nullptr) *reason = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;
         return CUDA_ERROR_INVALID_VALUE;
+    }
+    if (const Obstacle found = obstacle_in(*graph); found.error != CUDA_SUCCESS) {
+        if (error_node != nullptr && found.node != nullptr) *error_node = found.node->handle;
+        if (reason != nullptr) *reason = found.result;
+        return found.error;
     }
     auto executable = std::make_shared<Executable>();
     executable->flags = flags;
     executable->graph = copy(*graph, Named::no);
+    graph->executable = executable;
     *made = executable->handle = reinterpret_cast<CUgraphExec>(driver_state().executables.add(executable));
     return CUDA_SUCCESS;
 }
@@ -85,7 +98,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, 
     FTCUDA_SIM_ENTER(cuGraphInstantiateWithFlags);
     const Guard lock(driver_state().mutex);
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;  // into which stream?
-    return instantiate(executable, graph, flags, nullptr);
+    return instantiate(executable, graph, flags, nullptr, nullptr);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* error_node,
@@ -95,7 +108,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgrap
     const Guard lock(driver_state().mutex);
     if (log != nullptr && capacity != 0) *log = '\0';
     if (error_node != nullptr) *error_node = nullptr;
-    return instantiate(executable, graph, 0, error_node);
+    return instantiate(executable, graph, 0, error_node, nullptr);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
@@ -105,10 +118,10 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* executable,
     if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Guard lock(driver_state().mutex);
     parameters->hErrNode_out = nullptr;
-    const CUresult result = instantiate(executable, graph, parameters->flags, &parameters->hErrNode_out);
-    parameters->result_out = result == CUDA_SUCCESS                ? CUDA_GRAPH_INSTANTIATE_SUCCESS
-                             : parameters->hErrNode_out != nullptr ? CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE
-                                                                   : CUDA_GRAPH_INSTANTIATE_ERROR;
+    parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
+    const CUresult result = instantiate(executable, graph, parameters->flags, &parameters->hErrNode_out,
+                                        &parameters->result_out);
+    if (result == CUDA_SUCCESS) parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     if (result != CUDA_SUCCESS || (parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return result;
     return upload(driver_state().executables.find(*executable), parameters->hUploadStream);
 }

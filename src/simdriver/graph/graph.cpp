@@ -3,6 +3,7 @@
 #include "../checkers/double_destruction.hpp"
 #include "../checkers/graph_threads.hpp"
 #include "../timeline/ended_objects.hpp"
+#include "conditional.hpp"
 #include "nodes.hpp"
 
 namespace ftcuda::sim {
@@ -38,6 +39,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphClone(CUgraph* clone, CUgraph handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
+    if (has_conditions(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     *clone = copy(*graph, Named::yes)->handle;
     return CUDA_SUCCESS;
 }

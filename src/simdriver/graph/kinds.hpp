@@ -14,6 +14,9 @@ CUresult describe_host(const CUDA_HOST_NODE_PARAMS* given, Operation& operation)
 CUresult describe_child(CUgraph given, Operation& operation);  // a copy of the graph
 CUresult describe_record(CUevent given, Operation& operation);
 CUresult describe_wait(CUevent given, Operation& operation);
+// Bodies of the node are made, and shown in what was given.
+CUresult describe_conditional(CUDA_CONDITIONAL_NODE_PARAMS& given, CUgraph graph, Operation& operation);
+// What needs no more to be known than that.
 CUresult describe(const CUgraphNodeParams* given, Operation& operation);
 
 // The context that a node is to run in; the current one for null.

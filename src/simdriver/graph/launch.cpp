@@ -1,10 +1,9 @@
 // Launches of executables: a graph's branches run beside each other, as streams do.
-#include "../checkers/late_use.hpp"
-#include "../code/launch.hpp"
-#include "../memory/transfer.hpp"
+#include "../checkers/violations.hpp"
 #include "../timeline/event.hpp"
-#include "../timeline/host_function.hpp"
 #include "../timeline/timeline.hpp"
+#include "conditional.hpp"
+#include "conditional_run.hpp"
 #include "executable.hpp"
 #include "layout.hpp"
 
@@ -12,25 +11,34 @@ namespace ftcuda::sim {
 
 namespace {
 
-struct Prepare {
-    Work operator()(const NoOperation&) const { return {}; }
-    Work operator()(const ChildOperation&) const { return {}; }  // its nodes are steps
-    Work operator()(const KernelOperation& kernel) const { return prepare(kernel); }
-    Work operator()(const CopyOperation& copy) const { return prepare(copy, Reads::when_run); }
-    Work operator()(const FillOperation& fill) const { return prepare(fill); }
-    Work operator()(const HostOperation& host) const { return prepare_host(host); }
-    Work operator()(const RecordOperation& record) const { return prepare_record(*record.event); }
-    Work operator()(const WaitOperation& wait) const {
-        Work work;
-        work.after.push_back(wait.event->point);
-        return work;
+// The values that launches begin with, as they are said now, once it is the launch's turn.
+Work begin_conditions(const std::shared_ptr<Conditions>& conditions) {
+    Work work;
+    std::vector<std::pair<CUgraphConditionalHandle, unsigned>> defaults;
+    for (CUgraphConditionalHandle handle = 1; handle <= conditions->size(); ++handle) {
+        const Condition& condition = *find_condition(*conditions, handle);
+        if (condition.assigns_default) defaults.emplace_back(handle, condition.default_value);
     }
-};
+    if (defaults.empty()) return work;
+    work.run = [] { return CUDA_SUCCESS; };
+    work.finish = [conditions, defaults] {
+        for (const auto& [handle, value] : defaults) {
+            if (Condition* const condition = find_condition(*conditions, handle)) condition->value = value;
+        }
+    };
+    return work;
+}
 
-Work prepare(const Node& node) {
-    if (!node.is_enabled) return {};
-    late_use::check_again(node.operation.uses);
-    return std::visit(Prepare{}, node.operation.what);
+SetCondition setter_of(const std::shared_ptr<Conditions>& conditions) {
+    if (conditions->empty()) return {};
+    return [conditions](std::uint64_t handle, std::uint32_t value) {
+        const Guard lock(driver_state().mutex);
+        if (Condition* const condition = find_condition(*conditions, handle)) {
+            condition->value = value;
+        } else {
+            violation("cudaGraphSetConditional with a handle that the launched graph does not have");
+        }
+    };
 }
 
 const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane, Context* context) {
@@ -47,16 +55,19 @@ const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane,
 
 void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
     const Layout layout = lay_out(*executable->graph);
-    Work begin;
+    const std::shared_ptr<Conditions>& conditions = executable->graph->conditions;
+    Launching launching{*executable, stream.context, setter_of(conditions)};
+    Work begin = begin_conditions(conditions);
     begin.after.push_back(executable->last);
     const Point entry = submit(stream, std::move(begin));
     std::vector<Point> points;
     for (const Step& step : layout.steps) {
-        Work work = prepare(*step.node);
+        auto [work, conditional] = prepare(*step.node, launching);
         for (const std::size_t before : step.after) work.after.push_back(points[before]);
         if (step.after.empty()) work.after.push_back(entry);
         points.push_back(step.lane == 0 ? submit(stream, std::move(work))
                                    : enqueue(queue_of(*executable, step.lane, stream.context), std::move(work)));
+        if (conditional) conditional->submitted(points.back().clock);
         if (const auto* const record = std::get_if<RecordOperation>(&step.node->operation.what)) {
             record->event->capture.reset();
             record->event->point = points.back();

@@ -34,11 +34,22 @@ CUresult describe(const CUgraphNodeParams* given, Operation& operation) {
     }
 }
 
+namespace {
+
+CUresult describe_in(CUgraph graph, CUgraphNodeParams* given, Operation& operation) {
+    if (given != nullptr && given->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        return describe_conditional(given->conditional, graph, operation);
+    return describe(given, operation);
+}
+
+}  // namespace
+
 FTCUDA_SIM_EXPORT CUresult cuGraphAddNode(CUgraphNode* made, CUgraph graph, const CUgraphNode* dependencies,
                                           std::size_t count, CUgraphNodeParams* parameters) {
     const Inside inside{graph};
     FTCUDA_SIM_ENTER(cuGraphAddNode);
-    return add(made, graph, dependencies, count, [=](Operation& operation) { return describe(parameters, operation); });
+    return add(made, graph, dependencies, count,
+               [=](Operation& operation) { return describe_in(graph, parameters, operation); });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* made, CUgraph graph, const CUgraphNode* dependencies,
@@ -47,7 +58,8 @@ FTCUDA_SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* made, CUgraph graph, c
     const Inside inside{graph};
     FTCUDA_SIM_ENTER(cuGraphAddNode_v2);
     if (const CUresult result = check_edges(edges, count); result != CUDA_SUCCESS) return result;
-    return add(made, graph, dependencies, count, [=](Operation& operation) { return describe(parameters, operation); });
+    return add(made, graph, dependencies, count,
+               [=](Operation& operation) { return describe_in(graph, parameters, operation); });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams* parameters) {
@@ -57,7 +69,8 @@ FTCUDA_SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeP
     std::shared_ptr<Node> node;
     if (const CUresult result = find_node(handle, node); result != CUDA_SUCCESS) return result;
     if (parameters == nullptr || parameters->type != node->operation.type()) return CUDA_ERROR_INVALID_VALUE;
-    if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH) return CUDA_ERROR_NOT_SUPPORTED;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH || parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        return CUDA_ERROR_NOT_SUPPORTED;
     Operation operation;
     if (const CUresult result = describe(parameters, operation); result != CUDA_SUCCESS) return result;
     take_over(node->operation, std::move(operation));
@@ -72,6 +85,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphExecNodeSetParams(CUgraphExec executable, CUgr
     Node* twin = nullptr;
     if (const CUresult result = find_twin(executable, node, twin); result != CUDA_SUCCESS) return result;
     if (parameters == nullptr || parameters->type != twin->operation.type()) return CUDA_ERROR_INVALID_VALUE;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_NOT_SUPPORTED;
     if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH) return replace_child(executable, node, parameters->graph.graph);
     Operation operation;
     if (const CUresult result = describe(parameters, operation); result != CUDA_SUCCESS) return result;

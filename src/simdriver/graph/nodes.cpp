@@ -242,8 +242,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle) {
     std::shared_ptr<Node> node;
     if (const CUresult result = find_node(handle, node); result != CUDA_SUCCESS) return result;
     remove_node(*node);
-    if (const auto* const child = std::get_if<ChildOperation>(&node->operation.what))
-        ended.graph_is_gone(*child->graph);
+    for_each_graph_in(*node, [&](Graph& inner) { ended.graph_is_gone(inner); });
     return CUDA_SUCCESS;
 }
 

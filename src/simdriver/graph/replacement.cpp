@@ -26,6 +26,19 @@ bool can_replace(const Now&, const Wanted&) {
 
 using Twins = std::unordered_map<const Node*, const Node*>;  // of what is wanted
 
+// What a conditional node is stays; its bodies are compared as child graphs are.
+Difference compare_conditionals(const ConditionalOperation& now, const ConditionalOperation& wanted,
+                                const Node& other) {
+    if (now.handle != wanted.handle || now.type != wanted.type || now.context != wanted.context ||
+        now.bodies.size() != wanted.bodies.size())
+        return {CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED, &other};
+    for (std::size_t index = 0; index < now.bodies.size(); ++index) {
+        const Difference found = compare(*now.bodies[index], *wanted.bodies[index]);
+        if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return found;
+    }
+    return {};
+}
+
 Difference compare_nodes(const Node& mine, const Node& other, const Twins& twins) {
     if (mine.operation.type() != other.operation.type()) return {CU_GRAPH_EXEC_UPDATE_ERROR_NODE_TYPE_CHANGED, &other};
     if (mine.dependents.size() != other.dependents.size() || mine.dependencies.size() != other.dependencies.size())
@@ -36,6 +49,8 @@ Difference compare_nodes(const Node& mine, const Node& other, const Twins& twins
     }
     if (const auto* const child = std::get_if<ChildOperation>(&mine.operation.what))
         return compare(*child->graph, *std::get<ChildOperation>(other.operation.what).graph);
+    if (const auto* const conditional = std::get_if<ConditionalOperation>(&mine.operation.what))
+        return compare_conditionals(*conditional, std::get<ConditionalOperation>(other.operation.what), other);
     if (can_replace(mine.operation, other.operation)) return {};
     const bool is_kernel = std::holds_alternative<KernelOperation>(mine.operation.what);
     return {is_kernel ? CU_GRAPH_EXEC_UPDATE_ERROR_UNSUPPORTED_FUNCTION_CHANGE
@@ -82,6 +97,10 @@ void take_over_all(Graph& now, const Graph& wanted) {
         const Operation& other = others[index++]->operation;
         if (const auto* const child = std::get_if<ChildOperation>(&mine.what)) {
             take_over_all(*child->graph, *std::get<ChildOperation>(other.what).graph);
+        } else if (const auto* const conditional = std::get_if<ConditionalOperation>(&mine.what)) {
+            const auto& bodies = std::get<ConditionalOperation>(other.what).bodies;
+            for (std::size_t body = 0; body < bodies.size(); ++body)
+                take_over_all(*conditional->bodies[body], *bodies[body]);
         } else {
             mine = other;
         }

@@ -33,6 +33,16 @@ void take_over_objects(Executable& executable, const Graph& wanted) {
         driver_state().user_objects.find(handle)->references += references;
 }
 
+// How launches begin from here on; the values stay.
+void take_over_conditions(Conditions& now, const Conditions& wanted) {
+    now.resize(wanted.size());
+    for (std::size_t index = 0; index < wanted.size(); ++index) {
+        const unsigned value = now[index].value;
+        now[index] = wanted[index];
+        now[index].value = value;
+    }
+}
+
 CUresult update(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResultInfo& info) {
     EndedObjects ended;
     const Guard lock(driver_state().mutex);
@@ -46,6 +56,7 @@ CUresult update(CUgraphExec handle, CUgraph graph_handle, CUgraphExecUpdateResul
     if (found.result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE;
     take_over_all(*executable->graph, *graph);
     take_over_objects(*executable, *graph);
+    take_over_conditions(*executable->graph->conditions, *graph->conditions);
     end_idle(*executable, ended);
     return CUDA_SUCCESS;
 }

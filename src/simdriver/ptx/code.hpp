@@ -182,7 +182,7 @@ struct CallSite {
     bool indirect = false;
     std::uint32_t function = 0;  // of a direct call
     RowRef pointer;              // of an indirect one
-    enum class Builtin : std::uint8_t { none, vprintf, assertfail } builtin = Builtin::none;
+    enum class Builtin : std::uint8_t { none, vprintf, assertfail, set_conditional } builtin = Builtin::none;
     std::vector<std::uint64_t> arguments, results;  // offsets in the caller's local memory
 };
 

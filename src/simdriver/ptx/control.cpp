@@ -92,6 +92,17 @@ void finish(Warp& warp, const Instruction&, std::uint32_t mask) {
     warp.block->exited += static_cast<unsigned>(__builtin_popcount(mask));
 }
 
+void set_conditional(Warp& warp, const Instruction& instruction, unsigned lane, const CallSite& site,
+                     const std::byte* local) {
+    const Launch& launch = *warp.machine->launch;
+    if (!launch.set_conditional) return fail(warp, instruction, lane, Fault::no_conditional_handle);
+    std::uint64_t handle = 0;
+    std::uint32_t value = 0;
+    std::memcpy(&handle, local + site.arguments[0], sizeof handle);
+    std::memcpy(&value, local + site.arguments[1], sizeof value);
+    launch.set_conditional(handle, value);
+}
+
 void call(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
     const CallSite& site = warp.machine->code->calls[instruction.target];
     if (site.builtin != CallSite::Builtin::none) {
@@ -103,6 +114,8 @@ void call(Warp& warp, const Instruction& instruction, std::uint32_t mask) {
                 fail(warp, instruction, lane, Fault::assertion);
                 return;
             }
+            if (site.builtin == CallSite::Builtin::set_conditional)
+                return set_conditional(warp, instruction, lane, site, local);
             std::uint64_t format = 0;
             std::uint64_t arguments = 0;
             std::memcpy(&format, local + site.arguments[0], sizeof format);

@@ -303,6 +303,8 @@ void Decoder::calls() {
             site.builtin = CallSite::Builtin::vprintf;
         } else if (callee.symbol == "__assertfail") {
             site.builtin = CallSite::Builtin::assertfail;
+        } else if (callee.symbol == "cudaGraphSetConditional" && site.arguments.size() == 2 && !function.is_defined) {
+            site.builtin = CallSite::Builtin::set_conditional;
         } else if (!function.is_defined) {
             throw Refusal{true, statement_->line,
                           "unsupported: call of '" + callee.symbol + "', which the text does not define"};

@@ -106,6 +106,7 @@ enum class Fault : std::uint8_t {
     no_tensor_map,            // a tile is copied by what is no tensor map, or one of another rank
     tile_place,               // a tile begins where the hardware copies none
     tensor_map_mode,          // a tile is copied by a map in a mode that is not simulated
+    no_conditional_handle,    // cudaGraphSetConditional in what no graph with such handles launched
     barrier_deadlock,         // some threads wait at a barrier that the others can never reach
     stack_overflow,           // recursion deeper than the simulated stack
     aborted,                  // Launch::abort was set
@@ -146,6 +147,8 @@ struct Launch {
     std::uint64_t seed = 0;                                // order of blocks and warps; 0 = ascending
     std::function<std::uint64_t()> nanoseconds;            // %globaltimer and %clock64
     std::function<void(std::string_view)> print;           // device printf, one call per formatted string
+    // cudaGraphSetConditional; empty where there is nothing to set.
+    std::function<void(std::uint64_t handle, std::uint32_t value)> set_conditional;
     std::function<void()> slice;                           // called between slices of instructions
     std::function<void(std::uint64_t address, std::size_t size, Access access)> touched;  // every global access, if set
 };

@@ -28,6 +28,8 @@ const char* name_of(Fault fault) noexcept {
     case Fault::no_tensor_map: return "a tile is copied by what is no tensor map of its rank";
     case Fault::tile_place: return "a tile begins where no tile can be copied";
     case Fault::tensor_map_mode: return "a tile is copied by a tensor map in a mode that is not simulated";
+    case Fault::no_conditional_handle:
+        return "cudaGraphSetConditional outside of a launch of a graph that has conditional handles";
     case Fault::barrier_deadlock: return "threads wait at a barrier that the others cannot reach";
     case Fault::stack_overflow: return "stack overflow";
     case Fault::aborted: return "aborted";

@@ -66,6 +66,7 @@ enum : int {  // CUgraphNodeType
     CU_GRAPH_NODE_TYPE_EMPTY = 5,
     CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
     CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
 };
 
 struct CUDA_KERNEL_NODE_PARAMS_v1 {
@@ -137,6 +138,24 @@ struct CUDA_MEMCPY_NODE_PARAMS {
     CUDA_MEMCPY3D copyParams;
 };
 
+using CUgraphConditionalHandle = std::uint64_t;
+
+enum : unsigned { CU_GRAPH_COND_ASSIGN_DEFAULT = 1 };
+
+enum : int {  // CUgraphConditionalNodeType
+    CU_GRAPH_COND_TYPE_IF = 0,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
+    CU_GRAPH_COND_TYPE_SWITCH = 2,
+};
+
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+    CUgraphConditionalHandle handle;
+    int type;
+    unsigned size;
+    CUgraph* phGraph_out;
+    CUcontext ctx;
+};
+
 struct CUgraphNodeParams {
     int type;
     int reserved0[3];
@@ -155,6 +174,7 @@ struct CUgraphNodeParams {
         struct {
             CUevent event;
         } eventRecord;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
     };
     long long reserved2;
 };
@@ -163,6 +183,9 @@ enum : int {  // CUgraphInstantiateResult
     CUDA_GRAPH_INSTANTIATE_SUCCESS = 0,
     CUDA_GRAPH_INSTANTIATE_ERROR = 1,
     CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE = 2,
+    CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED = 3,
+    CUDA_GRAPH_INSTANTIATE_MULTIPLE_CTXS_NOT_SUPPORTED = 4,
+    CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED = 5,
 };
 
 struct CUDA_GRAPH_INSTANTIATE_PARAMS {

@@ -12,12 +12,18 @@ std::shared_ptr<Graph> make_graph() {
     return graph;
 }
 
+const Graph& root_of(const Graph& graph) noexcept {
+    const Graph* root = &graph;
+    while (root->parent != nullptr) root = root->parent;
+    return *root;
+}
+
 std::shared_ptr<Node> add_node(Graph& graph, Operation operation, const Nodes& dependencies, Named named) {
     auto node = std::make_shared<Node>();
     node->id = driver_state().next_node_id++;
     node->graph = &graph;
     node->operation = std::move(operation);
-    if (const auto* child = std::get_if<ChildOperation>(&node->operation.what)) child->graph->parent = &graph;
+    for_each_graph_in(*node, [&](Graph& inner) { inner.parent = &graph; });
     if (named == Named::yes) node->handle = reinterpret_cast<CUgraphNode>(driver_state().nodes.add(node));
     for (const std::shared_ptr<Node>& each : dependencies) connect(*each, *node);
     graph.nodes.push_back(node);
@@ -86,12 +92,17 @@ void add_once(Nodes& to, const Nodes& nodes) {
 std::shared_ptr<Graph> copy(const Graph& graph, Named named) {
     auto made = named == Named::yes ? make_graph() : std::make_shared<Graph>();
     made->user_objects = graph.user_objects;
+    *made->conditions = *graph.conditions;
     for (const auto& [handle, references] : graph.user_objects)
         driver_state().user_objects.find(handle)->references += references;
     std::unordered_map<const Node*, std::shared_ptr<Node>> copies;
     for (const std::shared_ptr<Node>& node : graph.nodes) {
         Operation operation = node->operation;
         if (auto* const child = std::get_if<ChildOperation>(&operation.what)) child->graph = copy(*child->graph, named);
+        if (auto* const conditional = std::get_if<ConditionalOperation>(&operation.what)) {
+            for (std::shared_ptr<Graph>& body : conditional->bodies) body = copy(*body, named);
+            conditional->shown.clear();
+        }
         const std::shared_ptr<Node> twin = add_node(*made, std::move(operation), {}, named);
         twin->origin = node->id;
         twin->is_enabled = node->is_enabled;
@@ -106,8 +117,9 @@ std::shared_ptr<Graph> copy(const Graph& graph, Named named) {
 Node* find_copy(const Graph& copy, std::uint64_t id) noexcept {
     for (const std::shared_ptr<Node>& node : copy.nodes) {
         if (node->origin == id) return node.get();
-        const auto* const child = std::get_if<ChildOperation>(&node->operation.what);
-        if (Node* const found = child != nullptr ? find_copy(*child->graph, id) : nullptr) return found;
+        Node* found = nullptr;
+        for_each_graph_in(*node, [&](const Graph& inner) { found = found != nullptr ? found : find_copy(inner, id); });
+        if (found != nullptr) return found;
     }
     return nullptr;
 }

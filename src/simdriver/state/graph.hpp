@@ -20,11 +20,22 @@ struct Node {
     std::vector<void*> shown;  // where GetParams found the kernel's parameters
 };
 
+// A value that kernels set and a conditional node reads. Handles count from 1 in each hierarchy of graphs.
+struct Condition {
+    Context* context = nullptr;
+    unsigned default_value = 0;
+    bool assigns_default = false;  // at the begin of each launch; else the value stays as it is
+    unsigned value = 0;            // in an executable
+};
+using Conditions = std::vector<Condition>;
+
 struct Graph {
     CUgraph handle = nullptr;  // null for what an executable has
-    Graph* parent = nullptr;   // of a child graph: the one that its node is in
+    Graph* parent = nullptr;   // of a child graph or a body: the one that its node is in
     Nodes nodes;
     std::map<CUuserObject, std::uint64_t> user_objects;  // how many references it has to each
+    std::shared_ptr<Conditions> conditions = std::make_shared<Conditions>();  // of a graph without a parent
+    std::weak_ptr<Executable> executable;                                     // the latest
 };
 
 // What is launched: a copy of a graph as it was.
@@ -33,12 +44,15 @@ struct Executable {
     unsigned long long flags = 0;
     std::shared_ptr<Graph> graph;
     std::vector<std::shared_ptr<Queue>> lanes;                      // beside the stream of a launch, where it branches
+    std::vector<std::shared_ptr<Queue>> body_lanes;                 // of the bodies of conditional nodes, in a launch
     Point last;                                                     // behind the latest launch
     std::uint64_t in_flight = 0;                                    // launches
     std::vector<std::map<CUuserObject, std::uint64_t>> superseded;  // of graphs that an update has replaced
 };
 
 std::shared_ptr<Graph> make_graph();
+// The one that `graph` is in with all its parents: itself without one.
+const Graph& root_of(const Graph& graph) noexcept;
 
 // Whether a graph's objects can be named by the program, or belong to an executable.
 enum class Named : unsigned char { yes, no };
@@ -62,11 +76,18 @@ Node* find_copy(const Graph& copy, std::uint64_t id) noexcept;
 // What a graph and its nodes were called means nothing any more.
 void forget_names(Graph& graph);
 
+// The graphs in a node: a child graph, or bodies.
+template <class Function>
+void for_each_graph_in(const Node& node, Function function) {
+    if (const auto* child = std::get_if<ChildOperation>(&node.operation.what)) function(*child->graph);
+    if (const auto* conditional = std::get_if<ConditionalOperation>(&node.operation.what)) {
+        for (const std::shared_ptr<Graph>& body : conditional->bodies) function(*body);
+    }
+}
+
 template <class Function>
 void for_each_child(const Graph& graph, Function function) {
-    for (const std::shared_ptr<Node>& node : graph.nodes) {
-        if (const auto* child = std::get_if<ChildOperation>(&node->operation.what)) function(*child->graph);
-    }
+    for (const std::shared_ptr<Node>& node : graph.nodes) for_each_graph_in(*node, function);
 }
 
 }  // namespace ftcuda::sim

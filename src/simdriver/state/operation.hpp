@@ -14,6 +14,7 @@ namespace ftcuda::sim {
 
 using namespace abi;
 
+struct Context;
 struct Event;
 struct Function;
 struct Graph;
@@ -75,6 +76,14 @@ struct ChildOperation {
     std::shared_ptr<Graph> graph;
 };
 
+// One of its bodies runs, or none, again and again where it is a WHILE: by a value that kernels set.
+struct ConditionalOperation {
+    CUgraphConditionalHandle handle = 0;
+    int type = CU_GRAPH_COND_TYPE_IF;
+    Context* context = nullptr;
+    std::vector<std::shared_ptr<Graph>> bodies;
+    std::vector<CUgraph> shown;  // the bodies' handles, as cuGraphAddNode showed them
+};
 struct NoOperation {};
 
 // An allocation that an operation names, by what no other allocation has.
@@ -85,7 +94,7 @@ struct Use {
 
 struct Operation {
     std::variant<NoOperation, KernelOperation, CopyOperation, FillOperation, HostOperation, ChildOperation,
-                 RecordOperation, WaitOperation>
+                 RecordOperation, WaitOperation, ConditionalOperation>
         what;
     std::vector<Use> uses;  // when it was described
 
@@ -93,7 +102,8 @@ struct Operation {
         constexpr int types[] = {CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,
                                  CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET,
                                  CU_GRAPH_NODE_TYPE_HOST,         CU_GRAPH_NODE_TYPE_GRAPH,
-                                 CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT};
+                                 CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+                                 CU_GRAPH_NODE_TYPE_CONDITIONAL};
         return types[what.index()];
     }
 };
