@@ -1,0 +1,541 @@
+"""Nodes that run bodies by a value which kernels set: the simulated driver and a GPU behave alike."""
+
+import ctypes
+import threading
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+import numpy as np
+import pytest
+
+from tests.conftest import compile_code
+from tests.contract.conditionals import (
+    ASSIGN_DEFAULT,
+    CONDITIONAL,
+    IF,
+    INVALID_CONTEXT,
+    KERNELS,
+    NOT_SUPPORTED,
+    SOURCE,
+    SWITCH,
+    WHILE,
+    capture_into,
+    end_capture,
+    handle_in,
+    instantiation,
+    node,
+    parameters,
+    result_of_node,
+)
+from tests.contract.graphs import (
+    INVALID_VALUE,
+    KERNEL,
+    TOPOLOGY_CHANGED,
+    UPDATE_FAILURE,
+    array,
+    copy_of,
+    host_of,
+    memory_of_the_device,
+)
+
+pytestmark = pytest.mark.thread_unsafe(reason="a call of another thread on the same device could end a capture")
+
+UPDATE_NOT_SUPPORTED = 6  # CUgraphExecUpdateResult
+FAILED, NOT_IN_A_BODY, OTHER_CONTEXTS, UNUSED_HANDLE = 1, 3, 4, 5  # CUgraphInstantiateResult
+
+
+@pytest.fixture(scope="module")
+def graph_kernels(device):
+    code = compile_code(SOURCE)
+    return {name: code.get_kernel(name) for name in KERNELS}
+
+
+@pytest.fixture
+def driver(driver):
+    driver.needs(12, 4)
+    return driver
+
+
+def only(driver, memory, kind=IF, size=1, default=1, flags=ASSIGN_DEFAULT, value=1):
+    """A graph of one conditional node, whose bodies add `value`, 10 times that and so on."""
+    graph = driver.graph()
+    handle = handle_in(driver, graph, default, flags)
+    made, bodies = node(driver, graph, [], handle, kind, size)
+    for place, body in enumerate(bodies):
+        driver.kernel(body, [], "plus", memory.at(0), value * 10**place)
+    return graph, handle, made, bodies
+
+
+# ---- What runs -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value", [0, 1, 7])
+def test_an_if_runs_its_body_where_the_value_is_not_zero(driver, memory, value):
+    graph, _, _, _ = only(driver, memory, default=value)
+    executable = driver.executable(graph)
+    for launches in (1, 2):
+        driver.run(executable)
+        assert memory.words[0] == (launches if value else 0)
+
+
+@pytest.mark.parametrize("value", [0, 1, 2])
+def test_an_if_with_two_bodies_runs_one_of_them(driver, memory, value):
+    driver.needs(12, 8)
+    graph, _, _, _ = only(driver, memory, IF, 2, default=value)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == (1 if value else 10)
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0, 1), (1, 10), (2, 100), (3, 0), (2**32 - 1, 0)])
+def test_a_switch_runs_the_body_of_that_number_or_none(driver, memory, value, expected):
+    driver.needs(12, 8)
+    graph, _, _, _ = only(driver, memory, SWITCH, 3, default=value)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == expected
+
+
+def test_a_while_runs_its_body_until_the_value_is_zero(driver, memory):
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], handle, WHILE)
+    driver.kernel(body, [], "count_to", handle, memory.at(0), 5)
+    executable = driver.executable(graph)
+    driver.run(executable)
+    assert memory.words[0] == 5
+    driver.run(executable)  # the value is 1 again: one round more
+    assert memory.words[0] == 6
+
+
+def test_a_while_may_run_never(driver, memory):
+    graph, _, _, _ = only(driver, memory, WHILE, default=0)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 0
+
+
+def test_the_value_is_that_of_the_moment_when_the_node_runs(driver, memory):
+    """Set by kernels before it, one of which reads it from memory; what comes behind the node sees what the body did."""
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 0, 0)
+    stored = driver.kernel(graph, [], "store", memory.at(1), 3)
+    first = driver.kernel(graph, [stored], "set", handle, 0)
+    second = driver.kernel(graph, [first], "copy", handle, memory.at(1))
+    made, (body,) = node(driver, graph, [second], handle)
+    inner = driver.kernel(body, [], "digit", memory.at(0), 1)
+    driver.kernel(body, [inner], "digit", memory.at(0), 2)
+    reset = driver.kernel(graph, [made], "set", handle, 0)
+    driver.kernel(graph, [reset], "digit", memory.at(0), 3)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 123
+
+
+def test_nodes_in_a_while_are_nested_whiles(driver, memory):
+    """Three rounds of two: the inner value begins each round as the last kernel of the round before set it."""
+    graph = driver.graph()
+    outer, inner = handle_in(driver, graph, 1), handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], outer, WHILE)
+    first = driver.kernel(body, [], "store", memory.at(1), 0)
+    nested, (within,) = node(driver, body, [first], inner, WHILE)
+    counted = driver.kernel(within, [], "count_to", inner, memory.at(1), 2)
+    driver.kernel(within, [counted], "plus", memory.at(2), 1)
+    again = driver.kernel(body, [nested], "set", inner, 1)
+    driver.kernel(body, [again], "count_to", outer, memory.at(0), 3)
+    driver.run(driver.executable(graph))
+    assert list(memory.words[:3]) == [3, 2, 6]
+
+
+def test_a_body_sets_the_value_of_a_node_behind_its_own(driver, memory):
+    graph = driver.graph()
+    first, second = handle_in(driver, graph, 1), handle_in(driver, graph, 0)
+    one, (body,) = node(driver, graph, [], first)
+    driver.kernel(body, [], "set", second, 1)
+    _, (other,) = node(driver, graph, [one], second)
+    driver.kernel(other, [], "store", memory.at(0), 4)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 4
+
+
+def test_without_the_flag_a_value_stays_from_launch_to_launch(driver, memory):
+    """And is no default: a program that relies on it is wrong, since CUDA calls it undefined."""
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 5, 0)
+    made, (body,) = node(driver, graph, [], handle)
+    driver.kernel(body, [], "plus", memory.at(0), 1)
+    driver.kernel(graph, [made], "set", handle, 1)
+    executable = driver.executable(graph)
+    for expected in (0, 1, 2):
+        driver.run(executable)
+        assert memory.words[0] == expected
+
+
+def test_a_body_copies_fills_and_has_child_graphs(driver, memory):
+    graph, child = driver.graph(), driver.graph()
+    handle, pointer = handle_in(driver, graph, 1), memory_of_the_device(driver)
+    driver.kernel(child, [], "digit", pointer, 5)
+    _, (body,) = node(driver, graph, [], handle)
+    filled = driver.fill(body, [], pointer, 2, 4)
+    called = driver.added("cuGraphAddChildGraphNode", body, [filled], child)
+    nothing = driver.added("cuGraphAddEmptyNode", body, [called])
+    driver.copy(body, [nothing], memory.at(0), pointer, 16)
+    driver.run(driver.executable(graph))
+    assert list(memory.words[:4]) == [25, 2, 2, 2]
+    driver.call("cuMemFree_v2", pointer)
+
+
+def test_branches_of_a_body_are_joined_behind_the_node(driver, memory):
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 1)
+    made, (body,) = node(driver, graph, [], handle)
+    left, right = (driver.kernel(body, [], "store", memory.at(place), place) for place in (1, 2))
+    driver.kernel(body, [left, right], "store", memory.at(3), 3)
+    driver.kernel(body, [], "store", memory.at(4), 4)  # nothing in the body waits for it
+    driver.kernel(graph, [made], "digit", memory.at(4), 5)
+    driver.run(driver.executable(graph))
+    assert list(memory.words[1:5]) == [1, 2, 3, 45]
+
+
+def test_a_capture_goes_into_a_body(driver, memory):
+    stream, graph = driver.stream(), driver.graph()
+    handle = handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], handle, WHILE)
+    first = driver.kernel(body, [], "plus", memory.at(1), 2)
+    capture_into(driver, stream, body, first)
+    driver.launch(stream, "plus", memory.at(1), 3)
+    driver.launch(stream, "count_to", handle, memory.at(0), 4)
+    assert end_capture(driver, stream) == body.value
+    assert driver.shape(body) == ([KERNEL] * 3, {(0, 1), (1, 2)})
+    driver.run(driver.executable(graph))
+    assert list(memory.words[:2]) == [4, 20]
+
+
+def test_a_captured_graph_has_conditional_nodes(driver, memory):
+    """As programs do it that capture all they do: the node is put behind what was captured, and the capture goes on behind it."""
+    first, second = driver.stream(), driver.stream()
+    driver.begin(first)
+    driver.launch(first, "store", memory.at(1), 1)
+    graph, before = driver.captured(first)
+    handle = handle_in(driver, graph, 0, 0)
+    driver.launch(first, "copy", handle, memory.at(1))
+    graph, before = driver.captured(first)
+    made, (body,) = node(driver, graph, before, handle)
+    after = array(made)
+    driver.call("cuStreamUpdateCaptureDependencies", first, after, c_size_t(1), c_uint(1))
+    capture_into(driver, second, body)
+    driver.launch(second, "digit", memory.at(0), 1)
+    end_capture(driver, second)
+    driver.launch(first, "digit", memory.at(0), 2)
+    captured = driver.end(first)
+    assert driver.shape(captured) == ([KERNEL, KERNEL, CONDITIONAL, KERNEL], {(0, 1), (1, 2), (2, 3)})
+    driver.run(driver.executable(captured))
+    assert memory.words[0] == 12
+
+
+def test_a_launch_has_the_bodies_as_they_were_when_it_was_called(driver, memory):
+    graph, _, _, (body,) = only(driver, memory)
+    (inner,) = driver.nodes(body)
+    executable, stream, open_now = driver.executable(graph), driver.stream(), threading.Event()
+    wait = ctypes.CFUNCTYPE(None, c_void_p)(lambda data: open_now.wait(60) and None)
+    driver.call("cuLaunchHostFunc", stream, wait, None)
+    driver.call("cuGraphLaunch", executable, stream)
+    launch = driver.launch_of("plus", memory.at(0), 100)
+    driver.call("cuGraphExecKernelNodeSetParams_v2", executable, c_void_p(inner), byref(launch))
+    open_now.set()
+    driver.call("cuStreamSynchronize", stream)
+    assert memory.words[0] == 1
+    driver.run(executable)
+    assert memory.words[0] == 101
+    driver.call("cuGraphNodeSetEnabled", executable, c_void_p(inner), c_uint(0))
+    driver.run(executable)
+    assert memory.words[0] == 101
+
+
+def test_an_executable_in_flight_runs_to_its_end(driver, memory):
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], handle, WHILE)
+    driver.kernel(body, [], "count_to", handle, memory.at(0), 50)
+    executable, stream, open_now = driver.executable(graph), driver.stream(), threading.Event()
+    wait = ctypes.CFUNCTYPE(None, c_void_p)(lambda data: open_now.wait(60) and None)
+    driver.call("cuLaunchHostFunc", stream, wait, None)
+    driver.call("cuGraphLaunch", executable, stream)
+    driver.destroy(executable)
+    driver.destroy(graph)
+    open_now.set()
+    driver.call("cuStreamSynchronize", stream)
+    assert memory.words[0] == 50
+
+
+def test_a_while_that_waits_for_the_host_is_ended_by_it(driver, memory):
+    graph = driver.graph()
+    handle = handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], handle, WHILE)
+    counted = driver.kernel(body, [], "plus", memory.at(1), 1)
+    driver.kernel(body, [counted], "until", handle, memory.at(0))
+    executable, stream = driver.executable(graph), driver.stream()
+    driver.call("cuGraphLaunch", executable, stream)
+    while memory.words[1] < 300:  # it goes on as long as nobody stops it
+        assert driver.result("cuStreamQuery", stream) == 600
+    memory.words[0] = 1
+    driver.call("cuStreamSynchronize", stream)
+    rounds = memory.words[1]
+    driver.run(executable)
+    assert memory.words[1] == rounds + 1
+
+
+# ---- Handles and nodes -----------------------------------------------------------------------------------------------
+
+
+def test_handles_are_of_a_graph_with_all_that_is_in_it(driver, memory):
+    """A body's node may have one that was made for the graph, and the other way round."""
+    graph = driver.graph()
+    first = handle_in(driver, graph, 1)
+    _, (body,) = node(driver, graph, [], first)
+    second, third = handle_in(driver, body, 1), handle_in(driver, graph, 1)
+    assert len({first.value, second.value, third.value}) == 3
+    _, (outside,) = node(driver, graph, [], second)
+    _, (inside,) = node(driver, body, [], third)
+    driver.kernel(outside, [], "store", memory.at(0), 1)
+    driver.kernel(inside, [], "store", memory.at(1), 2)
+    driver.run(driver.executable(graph))
+    assert list(memory.words[:2]) == [1, 2]
+
+
+def test_what_is_no_handle(driver, memory):
+    graph, other = driver.graph(), driver.graph()
+    context, handle = driver.context(), c_uint64()
+    create = "cuGraphConditionalHandleCreate"
+    assert driver.result(create, byref(handle), graph, context, c_uint(0), c_uint(2)) == INVALID_VALUE
+    assert driver.result(create, byref(handle), graph, None, c_uint(0), c_uint(1)) == INVALID_CONTEXT
+    assert result_of_node(driver, graph, c_void_p(0)) == INVALID_VALUE
+    made = handle_in(driver, graph)
+    assert result_of_node(driver, graph, c_void_p(made.value + 77)) == INVALID_VALUE
+    assert result_of_node(driver, other, made) == INVALID_VALUE
+    assert driver.nodes(graph) == driver.nodes(other) == []
+
+
+def test_a_handle_is_of_one_node(driver, memory):
+    graph, handle, made, (body,) = only(driver, memory)
+    assert result_of_node(driver, graph, handle) == INVALID_VALUE
+    assert result_of_node(driver, body, handle) == INVALID_VALUE
+    driver.call("cuGraphDestroyNode", c_void_p(made))
+    assert instantiation(driver, graph) == (INVALID_VALUE, UNUSED_HANDLE, 0)
+    _, (body,) = node(driver, graph, [], handle, WHILE)  # it has become free again
+    driver.kernel(body, [], "count_to", handle, memory.at(0), 2)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"), [(IF, 0), (IF, 3), (WHILE, 0), (WHILE, 2), (SWITCH, 0), (3, 1), (-1, 1)]
+)
+def test_how_many_bodies_there_are(driver, memory, kind, size):
+    graph = driver.graph()
+    assert result_of_node(driver, graph, handle_in(driver, graph), kind, size) == INVALID_VALUE
+
+
+@pytest.mark.parametrize(("kind", "size"), [(IF, 2), (SWITCH, 1), (SWITCH, 5)])
+def test_older_drivers_have_one_body(driver, memory, kind, size):
+    graph = driver.graph()
+    result = result_of_node(driver, graph, handle_in(driver, graph), kind, size)
+    assert result == (0 if driver.version >= (12, 8) else INVALID_VALUE)
+
+
+def test_a_node_names_its_context(driver, memory):
+    graph, made = driver.graph(), c_void_p()
+    given = parameters(driver, handle_in(driver, graph))
+    given.context = None
+    assert driver.result("cuGraphAddNode", byref(made), graph, None, c_size_t(0), byref(given)) == INVALID_CONTEXT
+
+
+def test_a_node_is_added_with_edges_that_wait_for_whole_nodes(driver, memory):
+    graph, made = driver.graph(), c_void_p()
+    handle = handle_in(driver, graph)
+    first = driver.kernel(graph, [], "set", handle, 1)
+    given = parameters(driver, handle)
+    edges = c_uint64(0)
+    driver.call("cuGraphAddNode_v2", byref(made), graph, array(first), byref(edges), c_size_t(1), byref(given))
+    driver.kernel(c_void_p(given.bodies[0]), [], "store", memory.at(0), 1)
+    assert driver.shape(graph) == ([KERNEL, CONDITIONAL], {(0, 1)})
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 1
+
+
+def test_bodies_belong_to_their_node(driver, memory):
+    graph, _, made, (body,) = only(driver, memory)
+    other, node_of_other = driver.graph(), c_void_p()
+    assert driver.result("cuGraphDestroy", body) == INVALID_VALUE
+    assert driver.type(made) == CONDITIONAL
+    for each in (graph, body):  # such graphs are not copied
+        assert driver.result("cuGraphClone", byref(c_void_p()), each) == NOT_SUPPORTED
+        child = driver.result("cuGraphAddChildGraphNode", byref(node_of_other), other, None, c_size_t(0), each)
+        assert child == NOT_SUPPORTED
+    assert instantiation(driver, body) == (NOT_SUPPORTED, FAILED, 0)
+    inner = driver.nodes(body)
+    driver.call("cuGraphDestroyNode", c_void_p(inner[0]))
+    assert driver.nodes(body) == []
+    assert instantiation(driver, graph) == (0, 0, 0)
+
+
+def test_what_a_node_is_stays(driver, memory):
+    graph, handle, made, _ = only(driver, memory)
+    executable, enabled = driver.executable(graph), c_uint(7)
+    given = parameters(driver, handle)
+    assert driver.result("cuGraphNodeSetParams", c_void_p(made), byref(given)) == NOT_SUPPORTED
+    assert driver.result("cuGraphExecNodeSetParams", executable, c_void_p(made), byref(given)) == NOT_SUPPORTED
+    assert driver.result("cuGraphNodeSetEnabled", executable, c_void_p(made), c_uint(0)) == INVALID_VALUE
+    assert driver.result("cuGraphNodeGetEnabled", executable, c_void_p(made), byref(enabled)) == INVALID_VALUE
+    driver.run(executable)
+    assert memory.words[0] == 1
+
+
+def test_a_picture_has_the_node_and_its_bodies(driver, memory, tmp_path):
+    graph, _, _, _ = only(driver, memory, WHILE)
+    path = tmp_path / "graph.dot"
+    driver.call("cuGraphDebugDotPrint", graph, str(path).encode(), c_uint(0))
+    text = path.read_text()
+    assert "CONDITIONAL" in text and "WHILE" in text and "plus" in text and text.count("subgraph") == 2
+
+
+# ---- Instantiation and updates ---------------------------------------------------------------------------------------
+
+
+def test_a_handle_without_a_node_keeps_a_graph_from_being_instantiated(driver, memory):
+    graph, _, _, body = only(driver, memory)
+    assert instantiation(driver, graph) == (0, 0, 0)
+    handle_in(driver, body[0])
+    assert instantiation(driver, graph) == (INVALID_VALUE, UNUSED_HANDLE, 0)
+    assert driver.instantiate(c_void_p(), graph) == INVALID_VALUE
+
+
+def test_there_is_one_executable_of_a_graph_at_a_time(driver, memory):
+    graph, _, _, _ = only(driver, memory)
+    executable = driver.executable(graph)
+    assert instantiation(driver, graph) == (NOT_SUPPORTED, FAILED, 0)
+    driver.run(executable)
+    driver.destroy(executable)
+    driver.run(driver.executable(graph))
+    assert memory.words[0] == 2
+
+
+def add_host_node(driver, graph, memory):
+    function = ctypes.CFUNCTYPE(None, c_void_p)(lambda data: None)
+    return driver.added("cuGraphAddHostNode", graph, [], byref(host_of(function)))
+
+
+def add_record(driver, graph, memory):
+    return driver.added("cuGraphAddEventRecordNode", graph, [], driver.event())
+
+
+def add_wait(driver, graph, memory):
+    return driver.added("cuGraphAddEventWaitNode", graph, [], driver.event())
+
+
+@pytest.mark.parametrize("add", [add_host_node, add_record, add_wait])
+@pytest.mark.parametrize("where", ["in a body", "in a child graph there", "in a body there"])
+def test_what_may_not_be_in_a_body(driver, memory, add, where):
+    """It can be added; the graph cannot be instantiated."""
+    graph, _, _, (body,) = only(driver, memory)
+    if where == "in a body":
+        wrong = add(driver, body, memory)
+    elif where == "in a body there":
+        _, (inner,) = node(driver, body, [], handle_in(driver, graph))
+        wrong = add(driver, inner, memory)
+    else:
+        inner = c_void_p()
+        child = driver.added("cuGraphAddChildGraphNode", body, [], driver.graph())
+        driver.call("cuGraphChildGraphNodeGetGraph", c_void_p(child), byref(inner))
+        wrong = add(driver, inner, memory)
+    result, reason, named = instantiation(driver, graph)
+    assert (result, reason) == (INVALID_VALUE, NOT_IN_A_BODY) and named
+    driver.call("cuGraphDestroyNode", c_void_p(wrong))
+    assert instantiation(driver, graph)[:2] == (0, 0)
+
+
+def test_a_body_has_no_copies_of_pageable_memory(driver, memory):
+    graph, _, _, (body,) = only(driver, memory)
+    plain = np.zeros(1, np.int32)
+    copy = copy_of(memory.at(0), c_void_p(plain.ctypes.data), 4)
+    driver.added("cuGraphAddMemcpyNode", body, [], byref(copy), driver.context())
+    result, reason, named = instantiation(driver, graph)
+    assert (result, reason) == (INVALID_VALUE, OTHER_CONTEXTS) and named
+
+
+def test_an_update_changes_bodies_and_how_launches_begin(driver, memory):
+    executable = driver.executable(only(driver, memory)[0])
+    assert driver.update(executable, only(driver, memory, value=7)[0]) == (0, 0)
+    driver.run(executable)
+    assert memory.words[0] == 7
+    assert driver.update(executable, only(driver, memory, default=0)[0]) == (0, 0)
+    driver.run(executable)
+    assert memory.words[0] == 7
+    assert driver.update(executable, only(driver, memory, default=1, flags=0)[0]) == (0, 0)
+    driver.run(executable)
+    assert memory.words[0] == 7  # the value has stayed
+
+
+def test_what_an_update_cannot_change(driver, memory):
+    executable = driver.executable(only(driver, memory)[0])
+    refused = (UPDATE_FAILURE, UPDATE_NOT_SUPPORTED)
+    assert driver.update(executable, only(driver, memory, WHILE, default=0)[0]) == refused
+    if driver.version >= (12, 8):
+        assert driver.update(executable, only(driver, memory, IF, 2)[0]) == refused
+    graph, _, _, (body,) = only(driver, memory)
+    driver.kernel(body, [], "plus", memory.at(0), 1)
+    assert driver.update(executable, graph) == (UPDATE_FAILURE, TOPOLOGY_CHANGED)
+    assert driver.update(executable, driver.graph()) == (UPDATE_FAILURE, TOPOLOGY_CHANGED)
+    driver.run(executable)
+    assert memory.words[0] == 1
+
+
+def test_an_update_pairs_handles_in_the_order_in_which_they_were_made(driver, memory):
+    def two(order):
+        graph = driver.graph()
+        handles, before = [handle_in(driver, graph, 1), handle_in(driver, graph, 0)], []
+        for place in order:
+            made, (body,) = node(driver, graph, before, handles[place])
+            driver.kernel(body, [], "plus", memory.at(0), 10**place)
+            before = [made]
+        return graph
+
+    executable = driver.executable(two((0, 1)))
+    assert driver.update(executable, two((0, 1))) == (0, 0)
+    assert driver.update(executable, two((1, 0))) == (UPDATE_FAILURE, UPDATE_NOT_SUPPORTED)
+    driver.run(executable)
+    assert memory.words[0] == 1
+
+
+# ---- Faults ----------------------------------------------------------------------------------------------------------
+
+OUTSIDE = """
+import ftcuda
+from tests.conftest import compile_code
+from tests.contract.conditionals import SOURCE
+from tests.contract.fault import report
+device = ftcuda.Device(0)
+if tuple(map(int, ftcuda.driver_info().version.split("."))) < (12, 4):
+    raise SystemExit("too old")
+stream, kernel = device.create_stream(), compile_code(SOURCE).get_kernel("set")
+ftcuda.launch(stream, ftcuda.LaunchConfig(grid=1, block=1), kernel, 1, 1)
+report(stream)
+"""
+
+
+@pytest.mark.faulting
+def test_a_value_set_outside_of_a_graph_is_a_fault(driver, run_python):
+    """A process of its own, since the context is lost."""
+    from tests.conftest import IS_SIMULATED
+
+    printed = run_python(OUTSIDE)
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS\n" in printed
+    if IS_SIMULATED:
+        assert "cudaGraphSetConditional outside of a launch of a graph that has conditional handles" in printed
+        assert "kernel set" in printed
+
+
+def test_other_functions_that_a_text_does_not_define_are_refused(device):
+    import ftcuda
+    from tests.conftest import IS_SIMULATED
+
+    if not IS_SIMULATED:
+        pytest.skip(reason="the simulated driver's own message")
+    source = 'extern "C" __device__ void absent(int); extern "C" __global__ void calls(int value) { absent(value); }'
+    with pytest.raises(ftcuda.CUDAError, match="call of 'absent', which the text does not define"):
+        compile_code(source).get_kernel("calls")
