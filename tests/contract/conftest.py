@@ -31,3 +31,16 @@ def memory(pinned):
     memory = SimpleNamespace(words=words, at=lambda index: c_void_p(address + 4 * index))
     yield memory
     del memory.words  # the fixture's value lives longer than the test
+
+
+@pytest.fixture
+def violations():
+    """What was reported, which then is no failure of the test."""
+    from ftcuda.testing import simulation
+
+    def take():
+        found = simulation.violations()
+        simulation.clear_violations()
+        return found
+
+    return take

@@ -14,19 +14,6 @@ pytestmark = pytest.mark.thread_unsafe(
 )
 
 
-@pytest.fixture
-def violations():
-    """What was reported, which then is no failure of the test."""
-    from ftcuda.testing import simulation
-
-    def take():
-        found = simulation.violations()
-        simulation.clear_violations()
-        return found
-
-    return take
-
-
 def branches(driver, memory, ordered):
     """Two kernels that write the same word, one after the other or beside each other."""
     graph = driver.graph()
