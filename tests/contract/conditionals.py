@@ -3,6 +3,7 @@
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+from tests.conftest import compile_code
 from tests.contract.graphs import array
 
 IF, WHILE, SWITCH = range(3)
@@ -32,6 +33,11 @@ extern "C" __global__ void maybe(int* place, int value) { if (value != 0) *place
 """
 )
 KERNELS = ("set", "copy", "count_to", "until", "store", "plus", "digit", "maybe")
+
+
+def kernels_of(device):
+    code = compile_code(SOURCE)
+    return {name: code.get_kernel(name) for name in KERNELS}
 
 
 class Conditional(ctypes.Structure):
@@ -88,3 +94,13 @@ def instantiation(driver, graph):
     if result == 0:
         driver.call("cuGraphExecDestroy", made)
     return result, c_int.from_buffer(report, 24).value, report[2]
+
+
+def only(driver, memory, kind=IF, size=1, default=1, flags=ASSIGN_DEFAULT, value=1):
+    """A graph of one conditional node, whose bodies add `value`, 10 times that and so on."""
+    graph = driver.graph()
+    handle = handle_in(driver, graph, default, flags)
+    made, bodies = node(driver, graph, [], handle, kind, size)
+    for place, body in enumerate(bodies):
+        driver.kernel(body, [], "plus", memory.at(0), value * 10**place)
+    return graph, handle, made, bodies

@@ -13,16 +13,16 @@ from tests.contract.conditionals import (
     CONDITIONAL,
     IF,
     INVALID_CONTEXT,
-    KERNELS,
     NOT_SUPPORTED,
-    SOURCE,
     SWITCH,
     WHILE,
     capture_into,
     end_capture,
     handle_in,
     instantiation,
+    kernels_of,
     node,
+    only,
     parameters,
     result_of_node,
 )
@@ -45,24 +45,13 @@ FAILED, NOT_IN_A_BODY, OTHER_CONTEXTS, UNUSED_HANDLE = 1, 3, 4, 5  # CUgraphInst
 
 @pytest.fixture(scope="module")
 def graph_kernels(device):
-    code = compile_code(SOURCE)
-    return {name: code.get_kernel(name) for name in KERNELS}
+    return kernels_of(device)
 
 
 @pytest.fixture
 def driver(driver):
     driver.needs(12, 4)
     return driver
-
-
-def only(driver, memory, kind=IF, size=1, default=1, flags=ASSIGN_DEFAULT, value=1):
-    """A graph of one conditional node, whose bodies add `value`, 10 times that and so on."""
-    graph = driver.graph()
-    handle = handle_in(driver, graph, default, flags)
-    made, bodies = node(driver, graph, [], handle, kind, size)
-    for place, body in enumerate(bodies):
-        driver.kernel(body, [], "plus", memory.at(0), value * 10**place)
-    return graph, handle, made, bodies
 
 
 # ---- What runs -----------------------------------------------------------------------------------------------------

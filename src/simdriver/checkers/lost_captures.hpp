@@ -1,11 +1,14 @@
-// An oracle for what a capture cannot take: the end of its stream, and frees. Under the lock.
+// An oracle for what a capture cannot take: the end of its stream, and frees; and for what a failed one takes with it.
+// Under the lock.
 #pragma once
 
-#include "../state/driver_state.hpp"
+#include "../state/graph.hpp"
 
 namespace ftcuda::sim::lost_captures {
 
 void stream_destroyed(const Stream& stream);
 void memory_freed_in(const Stream& stream);
+// It is instantiated, or the end of a capture: drivers crash where a capture that failed was into one of its bodies.
+void graph_used(const Graph& graph);
 
 }  // namespace ftcuda::sim::lost_captures

@@ -1,5 +1,7 @@
 // Exports: stream capture.
 #include "../calls/gate.hpp"
+#include "../checkers/graph_threads.hpp"
+#include "../checkers/lost_captures.hpp"
 #include "../timeline/capture_rules.hpp"
 #include "../timeline/ended_objects.hpp"
 #include "../timeline/recording.hpp"
@@ -159,6 +161,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
 
 FTCUDA_SIM_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph handle, const CUgraphNode* dependencies,
                                                        const CUgraphEdgeData* edges, std::size_t count, int mode) {
+    const graph_threads::Inside inside{handle};
     FTCUDA_SIM_ENTER(cuStreamBeginCaptureToGraph);
     if (const CUresult result = check_edges(edges, count); result != CUDA_SUCCESS) return result;
     const Guard lock(driver_state().mutex);
@@ -185,10 +188,11 @@ FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
     }
     const CUresult result = result_of(*capture);
     end_capture(capture);
+    lost_captures::graph_used(*capture->graph);
     if (result == CUDA_SUCCESS) {
         *graph = capture->graph->handle;
     } else {
-        ended.graph_is_gone(*capture->graph);  // one that it went into, too
+        ended.capture_failed(*capture->graph);
     }
     return result;
 }

@@ -25,6 +25,14 @@ const std::shared_ptr<Queue>& take_lane(Launching& launching) {
     return queue;
 }
 
+// Also the workers of the bodies must not keep a clock waiting.
+std::function<CUresult()> long_running(std::function<CUresult()> run) {
+    return [run = std::move(run)] {
+        scheduler::set_runs_long(true);
+        return run ? run() : CUDA_SUCCESS;
+    };
+}
+
 }  // namespace
 
 ConditionalRun::ConditionalRun(const ConditionalOperation& operation, Launching& launching)
@@ -91,7 +99,23 @@ CUresult ConditionalRun::run() {
         lock.lock();
         scheduler::point(lock, "round of a conditional node");
     }
+    if (runs_long_) end_long_loop(lock);
     return CUDA_SUCCESS;
+}
+
+void ConditionalRun::end_long_loop(Guard& lock) {
+    for (const Lane& lane : bodies_.front().lanes) {
+        Work work;
+        work.run = [] {
+            scheduler::set_runs_long(false);
+            return CUDA_SUCCESS;
+        };
+        enqueue(lane.queue, std::move(work));
+    }
+    runs_long_ = false;  // the node may be nested in another WHILE
+    lock.unlock();
+    scheduler::set_runs_long(false);
+    lock.lock();
 }
 
 std::shared_ptr<const Clock> ConditionalRun::clock_of_round(const Clock& before) const {
@@ -108,6 +132,7 @@ void ConditionalRun::play(Guard& lock, const Body& body) {
         Work work = step.prepared.work;
         for (const std::size_t before : step.after) work.after.push_back(points[before]);
         if (step.after.empty()) work.after.push_back({nullptr, 0, clock_});
+        if (runs_long_) work.run = long_running(std::move(work.run));
         points.push_back(enqueue(body.lanes[step.lane].queue, std::move(work)));
         if (step.prepared.conditional) step.prepared.conditional->submitted(points.back().clock);
     }

@@ -41,6 +41,7 @@ private:
     CUresult run();  // by a worker, without the lock
     const Body* chosen() const;
     void play(Guard& lock, const Body& body);
+    void end_long_loop(Guard& lock);
     // What comes after `before` and after all that its lanes did so far, but before all that they are going to do.
     std::shared_ptr<const Clock> clock_of_round(const Clock& before) const;
 

@@ -4,6 +4,7 @@
 #include "../calls/gate.hpp"
 #include "../checkers/double_destruction.hpp"
 #include "../checkers/graph_threads.hpp"
+#include "../checkers/lost_captures.hpp"
 #include "../checkers/stale_handles.hpp"
 #include "../timeline/capture_rules.hpp"
 #include "../timeline/recording.hpp"
@@ -72,6 +73,7 @@ CUresult instantiate(CUgraphExec* made, CUgraph handle, unsigned long long flags
     if (made == nullptr || (flags & ~known) != 0) return CUDA_ERROR_INVALID_VALUE;
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
+    lost_captures::graph_used(*graph);
     if (const Node* const node = in_a_circle(*graph)) {
         if (error_node != nullptr) *error_node = node->handle;
         if (reason != nullptr) *reason = CUDA_GRAPH_INSTANTIATE_INVALID_STRUCTURE;

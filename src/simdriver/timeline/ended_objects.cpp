@@ -15,6 +15,12 @@ void EndedObjects::graph_is_gone(Graph& graph) {
     for_each_child(graph, [this](Graph& child) { graph_is_gone(child); });
 }
 
+void EndedObjects::capture_failed(Graph& graph) {
+    graph_is_gone(graph);
+    graph.nodes.clear();  // what is in it must not be gone twice, with the graph that it is in
+    graph.user_objects.clear();
+}
+
 void EndedObjects::release_all(const std::map<CUuserObject, std::uint64_t>& references) {
     for (const auto& [handle, count] : references) {
         release(handle, *driver_state().user_objects.find(handle), count);

@@ -16,6 +16,8 @@ public:
 
     // Under the lock, all of these.
     void graph_is_gone(Graph& graph);
+    // Also one that the capture went into: a body is left without a handle in its node.
+    void capture_failed(Graph& graph);
     void release(CUuserObject handle, UserObject& object, std::uint64_t references);
     void release_all(const std::map<CUuserObject, std::uint64_t>& references);
 

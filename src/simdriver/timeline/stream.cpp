@@ -115,7 +115,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamDestroy_v2(CUstream handle) {
     lost_captures::stream_destroyed(*stream);
     if (const std::shared_ptr<Capture> capture = stream->capture; capture && capture->origin == stream) {
         end_capture(capture);
-        ended.graph_is_gone(*capture->graph);
+        ended.capture_failed(*capture->graph);
     }
     retire_queue(*stream);
     return CUDA_SUCCESS;
