@@ -52,14 +52,14 @@ class Conditional(ctypes.Structure):
 def handle_in(driver, graph, default=0, flags=ASSIGN_DEFAULT):
     """As kernels take it."""
     handle = c_uint64()
-    driver.call("cuGraphConditionalHandleCreate", byref(handle), graph, driver.context(), c_uint(default), c_uint(flags))
+    driver.call(
+        "cuGraphConditionalHandleCreate", byref(handle), graph, driver.context(), c_uint(default), c_uint(flags)
+    )
     return c_void_p(handle.value)
 
 
 def parameters(driver, handle, kind=IF, size=1):
-    return Conditional(
-        type=CONDITIONAL, handle=handle.value or 0, kind=kind, size=size, context=driver.context().value
-    )
+    return Conditional(type=CONDITIONAL, handle=handle.value or 0, kind=kind, size=size, context=driver.context().value)
 
 
 def result_of_node(driver, graph, handle, kind=IF, size=1):
@@ -76,9 +76,7 @@ def node(driver, graph, before, handle, kind=IF, size=1):
 
 def capture_into(driver, stream, graph, *before):
     relaxed = 2
-    driver.call(
-        "cuStreamBeginCaptureToGraph", stream, graph, array(*before), None, c_size_t(len(before)), relaxed
-    )
+    driver.call("cuStreamBeginCaptureToGraph", stream, graph, array(*before), None, c_size_t(len(before)), relaxed)
 
 
 def end_capture(driver, stream):

@@ -45,8 +45,8 @@ def run_watched(driver, executable, launches=2):
         driver.call("cuCtxSynchronize")
 
 
-def while_of_three(driver, memory, graph, before=()):
-    """The node, its handle and its body, in which nothing else is but the kernel that ends it."""
+def begun_while(driver, memory, graph, before=()):
+    """The node, its body with one kernel, that kernel, and the handle: what ends it is added by the test."""
     handle = handle_in(driver, graph, 1)
     made, (body,) = node(driver, graph, before, handle, WHILE)
     first = driver.kernel(body, [], "store", memory.at(1), 1)
@@ -56,7 +56,7 @@ def while_of_three(driver, memory, graph, before=()):
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_missing_edge_in_a_body_is_a_race(driver, memory, violations, ordered):
     graph = driver.graph()
-    _, body, first, handle = while_of_three(driver, memory, graph)
+    _, body, first, handle = begun_while(driver, memory, graph)
     left = driver.kernel(body, [first], "plus", memory.at(2), 1)
     right = driver.kernel(body, [left if ordered else first], "plus", memory.at(2), 1)
     driver.kernel(body, [left, right], "count_to", handle, memory.at(0), 3)
@@ -70,7 +70,7 @@ def test_a_missing_edge_in_a_body_is_a_race(driver, memory, violations, ordered)
 @pytest.mark.parametrize("ordered", [True, False])
 def test_a_missing_edge_to_a_conditional_node_is_a_race_with_its_body(driver, memory, violations, ordered):
     graph = driver.graph()
-    made, body, first, handle = while_of_three(driver, memory, graph)
+    made, body, first, handle = begun_while(driver, memory, graph)
     driver.kernel(body, [first], "count_to", handle, memory.at(0), 3)
     driver.kernel(graph, [made] if ordered else [], "store", memory.at(1), 2)
     run_watched(driver, driver.executable(graph))
@@ -80,7 +80,7 @@ def test_a_missing_edge_to_a_conditional_node_is_a_race_with_its_body(driver, me
 def test_rounds_launches_and_nested_nodes_are_in_order(driver, memory, violations):
     graph = driver.graph()
     before = driver.kernel(graph, [], "store", memory.at(2), 0)
-    made, body, first, handle = while_of_three(driver, memory, graph, [before])
+    made, body, first, handle = begun_while(driver, memory, graph, [before])
     inner = handle_in(driver, graph, 1)
     nested, (within,) = node(driver, body, [first], inner)
     one, two = (driver.kernel(within, [], "store", memory.at(place), place) for place in (3, 4))
@@ -117,7 +117,12 @@ def test_a_graph_and_its_bodies_are_one_to_threads(driver, memory, violations):
     _, (inner,) = node(driver, body, [], handle_in(driver, graph))
     other, _, _, (others,) = only(driver, memory)
     context = driver.context()
-    for held, called, expected in ((graph, inner, True), (inner, graph, True), (body, inner, True), (body, others, False)):
+    for held, called, expected in (
+        (graph, inner, True),
+        (inner, graph, True),
+        (body, inner, True),
+        (body, others, False),
+    ):
         meet(driver, "cuGraphGetNodes", lambda h=held: driver.nodes(h), lambda o=called: driver.edges(o))
         assert set(violations()) == ({"two threads inside one graph at once"} if expected else set())
     create = (byref(c_void_p()), body, context, 0, 0)

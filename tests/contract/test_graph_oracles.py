@@ -7,7 +7,7 @@ from ctypes import byref, c_size_t, c_void_p
 import pytest
 
 from tests.conftest import simulated_only
-from tests.contract.graphs import INVALID_VALUE, array, host_of, memory_of_the_device
+from tests.contract.graphs import INVALID_VALUE, NOT_FOUND, array, host_of, memory_of_the_device
 
 pytestmark = pytest.mark.thread_unsafe(
     reason="waits for the whole device, and reads the violations of the whole process"
@@ -194,3 +194,10 @@ def test_a_schedule_interleaves_branches(driver, memory):
     found = [last_of(seed) for seed in range(12)]
     assert set(found) == {2, 3}
     assert [last_of(seed) for seed in range(12)] == found
+
+
+@simulated_only
+def test_drivers_before_12_3_have_no_conditions(driver, memory):
+    graph, handle = driver.graph(), c_void_p()
+    result = driver.result("cuGraphConditionalHandleCreate", byref(handle), graph, driver.context(), 0, 0)
+    assert result == (0 if driver.version >= (12, 3) else NOT_FOUND)

@@ -8,9 +8,8 @@ namespace {
 
 bool has_lost_a_body(const Graph& graph) {
     bool found = false;
-    for_each_child(graph, [&](const Graph& inner) {
-        found = found || inner.handle == nullptr || has_lost_a_body(inner);
-    });
+    for_each_child(graph,
+                   [&](const Graph& inner) { found = found || inner.handle == nullptr || has_lost_a_body(inner); });
     return found;
 }
 

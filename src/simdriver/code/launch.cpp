@@ -204,9 +204,7 @@ Work prepare(const KernelOperation& operation, const SetCondition& set_condition
     // In use until the kernel is done.
     for_each_address(operation.parameters, [&](std::uint64_t address) { begin_touch(address, work.touches); });
     work.run = [module = operation.function->module, &entry, shape = operation.shape, block = operation.parameters,
-                set_condition] {
-        return run(*module, entry, shape, block, set_condition);
-    };
+                set_condition] { return run(*module, entry, shape, block, set_condition); };
     return work;
 }
 

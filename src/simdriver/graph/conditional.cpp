@@ -22,8 +22,7 @@ Obstacle obstacle_of(const Node& node) {
     switch (node.operation.type()) {
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
-    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
-        return {CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, error, &node};
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return {CUDA_GRAPH_INSTANTIATE_NODE_OPERATION_NOT_SUPPORTED, error, &node};
     case CU_GRAPH_NODE_TYPE_MEMCPY: {
         const auto& copy = std::get<CopyOperation>(node.operation.what);
         if (copy.source != pageable && copy.destination != pageable) return {};

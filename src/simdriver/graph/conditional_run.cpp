@@ -36,9 +36,7 @@ std::function<CUresult()> long_running(std::function<CUresult()> run) {
 }  // namespace
 
 ConditionalRun::ConditionalRun(const ConditionalOperation& operation, Launching& launching)
-    : context_(launching.context),
-      conditions_(launching.executable.graph->conditions),
-      handle_(operation.handle),
+    : context_(launching.context), conditions_(launching.executable.graph->conditions), handle_(operation.handle),
       type_(operation.type) {
     for (const std::shared_ptr<Graph>& body : operation.bodies) bodies_.push_back(prepare_body(*body, launching));
 }

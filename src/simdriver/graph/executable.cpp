@@ -121,8 +121,8 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* executable,
     const Guard lock(driver_state().mutex);
     parameters->hErrNode_out = nullptr;
     parameters->result_out = CUDA_GRAPH_INSTANTIATE_ERROR;
-    const CUresult result = instantiate(executable, graph, parameters->flags, &parameters->hErrNode_out,
-                                        &parameters->result_out);
+    const CUresult result =
+        instantiate(executable, graph, parameters->flags, &parameters->hErrNode_out, &parameters->result_out);
     if (result == CUDA_SUCCESS) parameters->result_out = CUDA_GRAPH_INSTANTIATE_SUCCESS;
     if (result != CUDA_SUCCESS || (parameters->flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) == 0) return result;
     return upload(driver_state().executables.find(*executable), parameters->hUploadStream);

@@ -66,7 +66,7 @@ void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
         for (const std::size_t before : step.after) work.after.push_back(points[before]);
         if (step.after.empty()) work.after.push_back(entry);
         points.push_back(step.lane == 0 ? submit(stream, std::move(work))
-                                   : enqueue(queue_of(*executable, step.lane, stream.context), std::move(work)));
+                                        : enqueue(queue_of(*executable, step.lane, stream.context), std::move(work)));
         if (conditional) conditional->submitted(points.back().clock);
         if (const auto* const record = std::get_if<RecordOperation>(&step.node->operation.what)) {
             record->event->capture.reset();

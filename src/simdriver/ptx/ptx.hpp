@@ -149,7 +149,7 @@ struct Launch {
     std::function<void(std::string_view)> print;           // device printf, one call per formatted string
     // cudaGraphSetConditional; empty where there is nothing to set.
     std::function<void(std::uint64_t handle, std::uint32_t value)> set_conditional;
-    std::function<void()> slice;                           // called between slices of instructions
+    std::function<void()> slice;  // called between slices of instructions
     std::function<void(std::uint64_t address, std::size_t size, Access access)> touched;  // every global access, if set
 };
 

@@ -33,7 +33,7 @@ struct Graph {
     CUgraph handle = nullptr;  // null for what an executable has
     Graph* parent = nullptr;   // of a child graph or a body: the one that its node is in
     Nodes nodes;
-    std::map<CUuserObject, std::uint64_t> user_objects;  // how many references it has to each
+    std::map<CUuserObject, std::uint64_t> user_objects;                       // how many references it has to each
     std::shared_ptr<Conditions> conditions = std::make_shared<Conditions>();  // of a graph without a parent
     std::weak_ptr<Executable> executable;                                     // the latest
 };
