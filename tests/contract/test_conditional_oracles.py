@@ -57,9 +57,9 @@ def begun_while(driver, memory, graph, before=()):
 def test_a_missing_edge_in_a_body_is_a_race(driver, memory, violations, ordered):
     graph = driver.graph()
     _, body, first, handle = begun_while(driver, memory, graph)
-    left = driver.kernel(body, [first], "plus", memory.at(2), 1)
-    right = driver.kernel(body, [left if ordered else first], "plus", memory.at(2), 1)
-    driver.kernel(body, [left, right], "count_to", handle, memory.at(0), 3)
+    left = driver.kernel(body, [], "plus", memory.at(2), 1)
+    right = driver.kernel(body, [left] if ordered else [], "plus", memory.at(2), 1)
+    driver.kernel(body, [first, left, right], "count_to", handle, memory.at(0), 3)
     run_watched(driver, driver.executable(graph), launches=1)
     found = violations()
     assert all("no order between streams: kernel plus" in report for report in found)
