@@ -31,7 +31,7 @@ class Backend:
             (self._filled(inputs * outputs, WEIGHT, stream), self._filled(outputs, 0, stream))
             for inputs, outputs in pairwise(WIDTHS)
         ]
-        self.counting = CountingGraph(self, stream)
+        self.counting = None  # made by the first thread that wants it: not every version has graphs
         self.lock = threading.Lock()  # cuda.core leaves to its callers what the driver demands of a shared graph
         stream.sync()
 
@@ -106,6 +106,8 @@ class Backend:
 
     def shared_graph(self, index):
         stream = self._stream()
+        with self.lock:
+            self.counting = self.counting or CountingGraph(self, stream)
 
         def repeat(count, lock, launch, stream):
             for _ in range(count):
