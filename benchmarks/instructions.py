@@ -43,7 +43,8 @@ def load() -> None:
     event, done = device.create_event(), device.create_event()
     bound = kernel.bind(one, 0, 2.0, buffer, buffer).launch
     builder = device.create_graph_builder().begin_building()
-    launch(builder, one, kernel, 0, 2.0, buffer, buffer)
+    for _ in range(20):
+        launch(builder, one, kernel, 0, 2.0, buffer, buffer)
     graph = builder.end_building().complete()
     stream.record(done)
     stream.sync()
