@@ -30,6 +30,9 @@ CASES = {  # and how often all threads together call it, since the driver lets o
     "copy_256_b": 80_000,
     "copy_64_kib": 40_000,
     "worker": 16_000,
+    "graph": 160_000,  # one for each thread
+    "shared_graph": 40_000,  # one for all
+    "worker_graph": 48_000,
 }
 BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
 PEERS = ("cuda_core", "cupy", "torch")
@@ -64,7 +67,7 @@ def baselines(folder: Path, image: Path, apart: list[int]) -> list[Backend]:
     compiler = os.environ.get("CXX", "c++")
     subprocess.run([compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
     cases = [case for case in CASES if case not in BASELINE_OF]
-    single = [case for case in cases if case != "worker"]  # a request is several calls, with nothing in between
+    single = [each for each in cases if not each.startswith("worker")]  # whose requests have nothing in between
     command = [program, driver_info().path, image]
     made = [Backend(report.BASELINE, [*command, 0], cases, "C++, the driver's functions")]
     for each in apart:

@@ -10,10 +10,13 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <deque>
 #include <fstream>
 #include <functional>
 #include <iterator>
 #include <map>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,9 +29,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int burst = 500;     // calls between two synchronisations
-constexpr int warm_up = 5000;  // calls
+constexpr int burst = 500;      // calls between two synchronisations
+constexpr int graph_burst = 8;  // the same, of graphs
+constexpr int nodes = 20;       // kernels in a graph
+constexpr int warm_up = 5000;   // calls
 constexpr int widths[] = {64, 512, 512, 10};
+constexpr float weight = 1.f / 128;  // each, so that an answer is exactly an eighth of the sum of the inputs
 
 void* library;
 Clock::duration apart;
@@ -71,8 +77,22 @@ struct Driver {
     using Copy = CUresult (*)(CUdeviceptr, CUdeviceptr, std::size_t, CUstream);
     const Copy to_device = find<Copy>("cuMemcpyHtoDAsync_v2", "cuMemcpyAsync");
     const Copy to_host = find<Copy>("cuMemcpyDtoHAsync_v2", "cuMemcpyAsync");
+    ENTRY(cuMemcpyDtoH_v2, void*, CUdeviceptr, std::size_t);
     ENTRY(cuMemsetD8Async, CUdeviceptr, unsigned char, std::size_t, CUstream);
+    ENTRY(cuMemsetD32Async, CUdeviceptr, unsigned, std::size_t, CUstream);
+    ENTRY(cuStreamBeginCapture_v2, CUstream, int);
+    ENTRY(cuStreamEndCapture, CUstream, CUgraph*);
+    ENTRY(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long);
+    ENTRY(cuGraphLaunch, CUgraphExec, CUstream);
     ENTRY(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
+};
+
+// A graph whose kernels count themselves.
+struct CountingGraph {
+    CUgraphExec executable = nullptr;
+    CUdeviceptr counter = 0;
+    std::atomic<unsigned> launches{0};
+    std::mutex mutex;  // the driver wants calls that name an executable one at a time
 };
 
 // What all threads share.
@@ -80,10 +100,14 @@ struct Shared {
     Driver cu;
     CUcontext context = nullptr;
     CUfunction nothing = nullptr;
+    CUfunction count = nullptr;
     CUfunction dense = nullptr;
     CUdeviceptr x = 0;
     CUdeviceptr weights[3] = {};
     CUdeviceptr biases[3] = {};
+
+    std::mutex graphs_mutex;
+    std::deque<CountingGraph> graphs;  // where they lie, they stay
 };
 
 // What one thread repeats; the milliseconds of each call, if they are asked for.
@@ -120,14 +144,27 @@ void pass() {
 }
 
 template <class Call>
-Loop bursts(const Shared& shared, CUstream stream, Call call) {
-    return [&shared, stream, call](int calls, std::vector<double>&) {
+Loop bursts(const Shared& shared, CUstream stream, Call call, int size = burst) {
+    return [&shared, stream, call, size](int calls, std::vector<double>&) {
         for (int index = 0; index < calls; ++index) {
             check(call(), "the call");
             pass();
-            if (index % burst == burst - 1) check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+            if (index % size == size - 1 || index == calls - 1)
+                check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
         }
     };
+}
+
+// What `submit` submits to the stream, as a graph. Relaxed, since other threads make their own things meanwhile.
+template <class Submit>
+CUgraphExec captured(const Shared& shared, CUstream stream, Submit submit) {
+    CUgraph graph = nullptr;
+    CUgraphExec executable = nullptr;
+    check(shared.cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
+    submit();
+    check(shared.cu.cuStreamEndCapture(stream, &graph), "cuStreamEndCapture");
+    check(shared.cu.cuGraphInstantiateWithFlags(&executable, graph, 0), "cuGraphInstantiateWithFlags");
+    return executable;
 }
 
 Loop launches(const Shared& shared, CUstream stream) {
@@ -179,35 +216,98 @@ Loop copies(const Shared& shared, CUstream stream, std::size_t bytes) {
                    from = host_memory(shared, bytes)] { return shared.cu.to_device(to, from, bytes, stream); });
 }
 
-Loop requests(const Shared& shared, CUstream stream) {
+CountingGraph& make_graph(Shared& shared, CUstream stream) {
+    const std::lock_guard<std::mutex> lock(shared.graphs_mutex);
+    CountingGraph& graph = shared.graphs.emplace_back();
+    graph.counter = device_memory(shared, stream, sizeof(unsigned));
+    check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+    graph.executable = captured(shared, stream, [&] {
+        for (int node = 0; node < nodes; ++node) {
+            void* parameters[] = {&graph.counter};
+            check(launch(shared, shared.count, 1, 1, stream, parameters), "cuLaunchKernelEx");
+        }
+    });
+    return graph;
+}
+
+// Counted once for all of a loop's launches, so that threads do not meet there.
+template <class Call>
+Loop graph_launches(const Shared& shared, CUstream stream, CountingGraph& graph, Call call) {
+    return [&graph, loop = bursts(shared, stream, call, graph_burst)](int calls, std::vector<double>& milliseconds) {
+        loop(calls, milliseconds);
+        graph.launches += static_cast<unsigned>(calls);
+    };
+}
+
+Loop private_graphs(Shared& shared, CUstream stream) {
+    CountingGraph& graph = make_graph(shared, stream);
+    return graph_launches(shared, stream, graph, [&shared, stream, executable = graph.executable] {
+        return shared.cu.cuGraphLaunch(executable, stream);
+    });
+}
+
+Loop shared_graph(Shared& shared, CUstream stream) {
+    CountingGraph& graph = shared.graphs.front();
+    return graph_launches(shared, stream, graph, [&shared, stream, &graph] {
+        const std::lock_guard<std::mutex> lock(graph.mutex);
+        return shared.cu.cuGraphLaunch(graph.executable, stream);
+    });
+}
+
+// After the last launch: each of its kernels counted.
+void check_graphs(Shared& shared) {
+    for (CountingGraph& graph : shared.graphs) {
+        unsigned counted = 0;
+        check(shared.cu.cuMemcpyDtoH_v2(&counted, graph.counter, sizeof counted), "cuMemcpyDtoH");
+        if (counted == nodes * graph.launches.load()) continue;
+        std::fprintf(stderr, "%u launches of %d kernels counted to %u\n", graph.launches.load(), nodes, counted);
+        std::exit(1);
+    }
+}
+
+// Each request has another input, and each answer is looked at.
+Loop requests(const Shared& shared, CUstream stream, bool as_graph) {
     std::vector<CUdeviceptr> activations;
     for (const int width : widths)
         activations.push_back(device_memory(shared, stream, 4 * static_cast<std::size_t>(width)));
     const CUdeviceptr input = host_memory(shared, 4 * widths[0]);
     const CUdeviceptr output = host_memory(shared, 4 * widths[3]);
+    const auto submit = [=, &shared] {
+        check(shared.cu.to_device(activations[0], input, 4 * widths[0], stream), "the copy to the device");
+        for (int layer = 0; layer < 3; ++layer) {
+            int inputs = widths[layer];
+            int outputs = widths[layer + 1];
+            int is_hidden = layer < 2;
+            CUdeviceptr weights = shared.weights[layer], bias = shared.biases[layer];
+            CUdeviceptr from = activations[static_cast<std::size_t>(layer)],
+                        to = activations[static_cast<std::size_t>(layer) + 1];
+            void* parameters[] = {&inputs, &outputs, &is_hidden, &weights, &bias, &from, &to};
+            check(launch(shared, shared.dense, static_cast<unsigned>(outputs + 7) / 8, 256, stream, parameters),
+                  "cuLaunchKernelEx");
+        }
+        check(shared.cu.to_host(output, activations[3], 4 * widths[3], stream), "the copy to the host");
+    };
+    const CUgraphExec graph = as_graph ? captured(shared, stream, submit) : nullptr;
+    volatile float* const pixels = reinterpret_cast<float*>(input);
+    const volatile float* const answer = reinterpret_cast<float*>(output);
+    for (int pixel = 0; pixel < widths[0]; ++pixel) pixels[pixel] = 0;
     return [=, &shared](int calls, std::vector<double>& milliseconds) {
         for (int call = 0; call < calls; ++call) {
             const auto begin = Clock::now();
-            check(shared.cu.to_device(activations[0], input, 4 * widths[0], stream), "the copy to the device");
-            for (int layer = 0; layer < 3; ++layer) {
-                int inputs = widths[layer];
-                int outputs = widths[layer + 1];
-                int is_hidden = layer < 2;
-                CUdeviceptr weights = shared.weights[layer], bias = shared.biases[layer];
-                CUdeviceptr from = activations[static_cast<std::size_t>(layer)],
-                            to = activations[static_cast<std::size_t>(layer) + 1];
-                void* parameters[] = {&inputs, &outputs, &is_hidden, &weights, &bias, &from, &to};
-                check(launch(shared, shared.dense, static_cast<unsigned>(outputs + 7) / 8, 256, stream, parameters),
-                      "cuLaunchKernelEx");
-            }
-            check(shared.cu.to_host(output, activations[3], 4 * widths[3], stream), "the copy to the host");
+            pixels[0] = pixels[0] + 1;
+            if (as_graph) check(shared.cu.cuGraphLaunch(graph, stream), "cuGraphLaunch");
+            else submit();
             check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+            if (8 * answer[widths[3] - 1] != pixels[0]) {
+                std::fprintf(stderr, "the answer to %g is %g\n", pixels[0], answer[widths[3] - 1]);
+                std::exit(1);
+            }
             milliseconds.push_back(std::chrono::duration<double, std::milli>(Clock::now() - begin).count());
         }
     };
 }
 
-const std::map<std::string, std::function<Loop(const Shared&, CUstream)>> cases = {
+const std::map<std::string, std::function<Loop(Shared&, CUstream)>> cases = {
     {"launch", launches},
     {"allocate", allocations},
     {"record", records},
@@ -215,7 +315,10 @@ const std::map<std::string, std::function<Loop(const Shared&, CUstream)>> cases 
     {"wait", waits},
     {"copy_256_b", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 256); }},
     {"copy_64_kib", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 65536); }},
-    {"worker", requests},
+    {"worker", [](const Shared& shared, CUstream stream) { return requests(shared, stream, false); }},
+    {"graph", private_graphs},
+    {"shared_graph", shared_graph},
+    {"worker_graph", [](const Shared& shared, CUstream stream) { return requests(shared, stream, true); }},
 };
 
 }  // namespace
@@ -241,15 +344,24 @@ int main(int, char** arguments) {
     check(cu.cuCtxSetCurrent(shared.context), "cuCtxSetCurrent");
     check(cu.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
     check(cu.cuModuleGetFunction(&shared.nothing, module, "nothing"), "cuModuleGetFunction");
+    check(cu.cuModuleGetFunction(&shared.count, module, "count"), "cuModuleGetFunction");
     check(cu.cuModuleGetFunction(&shared.dense, module, "dense"), "cuModuleGetFunction");
     shared.x = device_memory(shared, nullptr, 4096);
+    unsigned bits = 0;
+    std::memcpy(&bits, &weight, sizeof bits);
     for (int layer = 0; layer < 3; ++layer) {
         const std::size_t inputs = static_cast<std::size_t>(widths[layer]),
                           outputs = static_cast<std::size_t>(widths[layer + 1]);
         shared.weights[layer] = device_memory(shared, nullptr, 4 * inputs * outputs);
+        check(cu.cuMemsetD32Async(shared.weights[layer], bits, inputs * outputs, nullptr), "cuMemsetD32Async");
         shared.biases[layer] = device_memory(shared, nullptr, 4 * outputs);
     }
     check(cu.cuStreamSynchronize(nullptr), "cuStreamSynchronize");
+    if (arguments[4] == std::string("shared_graph")) {
+        CUstream stream = nullptr;
+        check(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
+        make_graph(shared, stream);
+    }
 
     std::atomic<int> ready{0};
     std::vector<std::thread> workers;
@@ -272,6 +384,7 @@ int main(int, char** arguments) {
         });
     }
     for (std::thread& worker : workers) worker.join();
+    check_graphs(shared);
     const std::chrono::duration<double> seconds =
         *std::max_element(ends.begin(), ends.end()) - *std::min_element(begins.begin(), begins.end());
     std::printf("{\"rate\": %.3f, \"milliseconds\": [", threads * calls / seconds.count());

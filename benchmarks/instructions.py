@@ -42,12 +42,17 @@ def load() -> None:
     pool = device.memory_resource.upstream
     event, done = device.create_event(), device.create_event()
     bound = kernel.bind(one, 0, 2.0, buffer, buffer).launch
+    builder = device.create_graph_builder().begin_building()
+    for _ in range(20):
+        launch(builder, one, kernel, 0, 2.0, buffer, buffer)
+    graph = builder.end_building().complete()
     stream.record(done)
     stream.sync()
     operations = {
         "launch": lambda: launch(stream, one, kernel, 0, 2.0, buffer, buffer),
         "launch elsewhere": lambda: launch(other, one, kernel, 0, 2.0, buffer, buffer),
         "bound launch": lambda: bound(stream),
+        "graph launch": lambda: graph.launch(stream),
         "allocate and close": lambda: device.allocate(65536, stream=stream).close(),
         "allocate from the pool": lambda: pool.allocate(65536, stream=stream).close(),
         "record": lambda: stream.record(event),

@@ -16,11 +16,12 @@ WARM_UP = 5000  # calls, as in baseline.cpp
 
 
 def measure(backend, case: str, threads: int, calls: int) -> dict:
-    """Runs a case in all threads at once."""
+    """Runs a case in all threads at once. Loops that have a `check` look at what came of it, after the last one."""
     barrier = threading.Barrier(threads)
+    loops = [None] * threads
 
     def work(index):
-        loop = getattr(backend, case)(index)
+        loop = loops[index] = getattr(backend, case)(index)
         loop(min(calls, WARM_UP))
         barrier.wait(60)
         begin = time.perf_counter()
@@ -29,6 +30,9 @@ def measure(backend, case: str, threads: int, calls: int) -> dict:
 
     with ThreadPoolExecutor(threads) as pool:
         spans = list(pool.map(work, range(threads)))
+    for loop in loops:
+        if hasattr(loop, "check"):
+            loop.check(loops)
     seconds = max(end for _, end, _ in spans) - min(begin for begin, _, _ in spans)
     every = sorted(value for _, _, milliseconds in spans for value in milliseconds)
     percentiles = [every[len(every) * percent // 100] for percent in range(1, 100)] if every else []

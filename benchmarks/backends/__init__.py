@@ -8,10 +8,13 @@ in another interpreter.
 import time
 
 BURST = 500  # calls between two synchronisations
+GRAPH_BURST = 8  # the same, of graphs
+NODES = 20  # kernels in a graph
 WIDTHS = (64, 512, 512, 10)  # of the worker's perceptron
+WEIGHT = 1 / 128  # each of the worker's, so that an answer is exactly an eighth of the sum of the inputs
 
 
-def bursts(synchronise, repeat, *things):
+def bursts(synchronise, repeat, *things, size=BURST):
     """Returns a loop over what ``repeat(count, *things)`` calls so often, as a program would write it.
 
     `things` are what the calls need, as arguments: CPython 3.13t takes a lock for each look at a variable of an
@@ -21,7 +24,7 @@ def bursts(synchronise, repeat, *things):
     def loop(count):
         done = 0
         while done < count:
-            part = min(BURST, count - done)
+            part = min(size, count - done)
             repeat(part, *things)
             synchronise()
             done += part
@@ -41,3 +44,29 @@ def timed(request, *things):
         return milliseconds
 
     return loop
+
+
+class Counting:
+    """A loop over launches of one graph, each of whose kernels adds one to a counter.
+
+    `graph` has ``read_counter()``. Threads that launch the same one have a loop each.
+    """
+
+    def __init__(self, graph, synchronise, repeat, *things):
+        self._graph, self._launches = graph, 0
+        self._loop = bursts(synchronise, repeat, *things, size=GRAPH_BURST)
+
+    def __call__(self, count):
+        self._loop(count)
+        self._launches += count
+
+    def check(self, loops):
+        """Raises unless every kernel counted. `loops` are those of all threads, which are over."""
+        expected = NODES * sum(each._launches for each in loops if each._graph is self._graph)
+        if (counted := self._graph.read_counter()) != expected:
+            raise RuntimeError(f"the kernels of a graph counted to {counted}, and not to {expected}")
+
+
+def wrong(pixels, answer):
+    """What to raise for an answer of the worker that is not an eighth of its input."""
+    return RuntimeError(f"the answer to {pixels[0]} is {answer[-1]}, and not {pixels[0] / 8}")

@@ -2,8 +2,10 @@
 
 from itertools import pairwise
 
+import numpy as np
+
 import ftcuda
-from benchmarks.backends import WIDTHS, bursts, timed
+from benchmarks.backends import NODES, WEIGHT, WIDTHS, Counting, bursts, timed, wrong
 from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
 
 
@@ -15,6 +17,7 @@ class Backend:
         load = ObjectCode.from_ptx if ftcuda.driver_info().simulated else ObjectCode.from_cubin
         self.code = load(image)
         self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
+        self.count = self.code.get_kernel("count")
         self.one = LaunchConfig(grid=1, block=1)
         self.pinned = LegacyPinnedMemoryResource()
         stream = self.device.create_stream()
@@ -24,6 +27,9 @@ class Backend:
             (self._zeros(4 * inputs * outputs, stream), self._zeros(4 * outputs, stream))
             for inputs, outputs in pairwise(WIDTHS)
         ]
+        for weights, _ in self.layers:
+            weights.fill(np.float32(WEIGHT), stream=stream)
+        self.counting = CountingGraph(self, stream)
         make_immortal(self.device, self.device.memory_resource.upstream, self.one, self.nothing, self.x, self.bound)
         stream.sync()
 
@@ -114,6 +120,9 @@ class Backend:
 
     def worker(self, index):
         stream = self.device.create_stream()
+        return timed(request, stream, stream.sync, *self._operands(stream))
+
+    def _operands(self, stream):
         activations = [self._zeros(4 * width, stream) for width in WIDTHS]
         source, target = self.pinned.allocate(4 * WIDTHS[0]), self.pinned.allocate(4 * WIDTHS[-1])
         launches = [
@@ -123,12 +132,62 @@ class Backend:
             ).launch
             for layer, outputs in enumerate(WIDTHS[1:])
         ]
+        return source, activations[0], launches, activations[-1], target
 
-        def request(stream, source, first, launches, last, target):
-            first.copy_from(source, stream=stream)
-            for dense in launches:
-                dense(stream)
-            last.copy_to(target, stream=stream)
+    def graph(self, index):
+        stream = self.device.create_stream()
+        return self._graph_launches(CountingGraph(self, stream), stream)
+
+    def shared_graph(self, index):
+        return self._graph_launches(self.counting, self.device.create_stream())
+
+    def _graph_launches(self, counting, stream):
+        def repeat(count, launch, stream):
+            for _ in range(count):
+                launch(stream)
+
+        return Counting(counting, stream.sync, repeat, counting.graph.launch, stream)
+
+    def worker_graph(self, index):
+        stream = self.device.create_stream()
+        source, *others, target = self._operands(stream)
+        pixels, answer = memoryview(source).cast("f"), memoryview(target).cast("f")
+        for pixel in range(WIDTHS[0]):
+            pixels[pixel] = 0
+        builder = self.device.create_graph_builder().begin_building()
+        request(builder, builder.end_building, source, *others, target)
+
+        def ask(pixels, answer, launch, stream):
+            pixels[0] += 1
+            launch(stream)
             stream.sync()
+            if 8 * answer[-1] != pixels[0]:
+                raise wrong(pixels, answer)
 
-        return timed(request, stream, source, activations[0], launches, activations[-1], target)
+        return timed(ask, pixels, answer, builder.complete().launch, stream)
+
+
+def request(stream, end, source, first, launches, last, target):
+    """One of the worker's, to a stream or to a builder, and what ends it there."""
+    first.copy_from(source, stream=stream)
+    for dense in launches:
+        dense(stream)
+    last.copy_to(target, stream=stream)
+    end()
+
+
+class CountingGraph:
+    """A graph of kernels that count themselves, for `Counting`."""
+
+    def __init__(self, backend, stream) -> None:
+        self._stream, self._read = stream, backend.pinned.allocate(4)
+        self._counter = backend._zeros(4, stream)
+        builder = backend.device.create_graph_builder().begin_building()
+        for _ in range(NODES):
+            launch(builder, backend.one, backend.count, self._counter)
+        self.graph = builder.end_building().complete()
+
+    def read_counter(self):
+        self._counter.copy_to(self._read, stream=self._stream)
+        self._stream.sync()
+        return int(np.frombuffer(self._read, np.uint32)[0])

@@ -36,9 +36,11 @@ def check_margins(logits: np.ndarray) -> None:
         raise SystemExit(f"two classes of one image are only {margin:.2g} apart: rounding could swap them; train again")
 
 
-def measure(model: SharedModel, threads: int, requests: int, images, logits, progress: Progress) -> dict:
+def measure(
+    model: SharedModel, threads: int, requests: int, images, logits, progress: Progress, *, with_graph: bool
+) -> dict:
     """Serves `requests` with `threads` threads. Raises if any answer differs from the reference."""
-    workers = [Worker(model) for _ in range(threads)]
+    workers = [Worker(model, with_graph=with_graph) for _ in range(threads)]
     for worker in workers:
         worker.infer(images[0])
     task = progress.add_task(f"{threads} thread{'s' if threads > 1 else ''}", total=requests)
@@ -98,6 +100,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m examples.inference", description=__doc__)
     parser.add_argument("--threads", default="1,2,4,8,16", help="thread counts, separated by commas")
     parser.add_argument("--requests", type=int, help="requests for each thread count")
+    parser.add_argument("--graph", action="store_true", help="launch each inference as one graph, of each thread's own")
     parser.add_argument("--plot", type=Path, default=Path("build/inference.png"))
     parser.add_argument("--json", type=Path, help="where to write the figures")
     options = parser.parse_args()
@@ -112,6 +115,8 @@ def main() -> int:
         console.print("the GIL is enabled on a free-threaded build: an extension module turned it on", style="red")
         return 1
 
+    way = "as one graph" if options.graph else "call by call"
+    console.print(f"each request is submitted {way}")
     requests = options.requests or (400 if info.simulated else 20_000)
     _, _, images, labels = split(*load_digits())
     logits = forward(images, load_weights())
@@ -121,7 +126,8 @@ def main() -> int:
     columns = (description, BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         results = [
-            measure(model, int(threads), requests, images, logits, progress) for threads in options.threads.split(",")
+            measure(model, int(threads), requests, images, logits, progress, with_graph=options.graph)
+            for threads in options.threads.split(",")
         ]
 
     table = Table(
@@ -143,7 +149,7 @@ def main() -> int:
     console.print(table)
     accuracy = float(np.mean(logits.argmax(axis=1) == labels))
     console.print(f"accuracy on {len(images)} held-out digits: {accuracy:.4f}, the reference's own, image by image")
-    plot(results, f"{interpreter}; {driver}; {device.name}", options.plot)
+    plot(results, f"{interpreter}; {driver}; {device.name}; {way}", options.plot)
     console.print(f"plot: {options.plot}")
     if options.json:
         options.json.write_text(
@@ -152,6 +158,7 @@ def main() -> int:
                     "interpreter": interpreter,
                     "driver": driver,
                     "device": device.name,
+                    "submitted": way,
                     "accuracy": accuracy,
                     "results": results,
                 },

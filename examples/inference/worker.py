@@ -53,9 +53,9 @@ class SharedModel:
 
 
 class Worker:
-    """One thread's own things: a stream, pinned staging, activations."""
+    """One thread's own things: a stream, pinned staging, activations, and a graph if that is what it launches."""
 
-    def __init__(self, model: SharedModel) -> None:
+    def __init__(self, model: SharedModel, *, with_graph: bool = False) -> None:
         self.model = model
         self.stream = model.device.create_stream()
         pinned = LegacyPinnedMemoryResource()
@@ -70,6 +70,7 @@ class Worker:
         self.activations = [allocate(4 * width, stream=self.stream) for width in LAYERS]
         self.device_digit = allocate(4, stream=self.stream)
         self.launches = [bound.launch for bound in self._bind()]
+        self.submit = self._capture().launch if with_graph else self._submit
 
     def _bind(self):
         """The kernels of one inference, whose arguments never change."""
@@ -82,16 +83,25 @@ class Worker:
             yield kernel.bind(layer.config, layer.weights, layer.bias, *pair, layer.inputs, layer.outputs)
         yield model.argmax.bind(warp, activations[-1], LAYERS[-1], self.device_digit)
 
-    def infer(self, image: np.ndarray) -> tuple[int, np.ndarray]:
-        """Returns the digit and the logits (10,), which the next call overwrites."""
-        stream = self.stream
-        self.pixels[:] = image
+    def _submit(self, stream) -> None:
+        """One inference: of `pixels`, to `answer` and `logits`."""
         self.device_pixels.copy_from(self.input, stream=stream)
         for launch in self.launches:
             launch(stream)
         self.activations[-1].copy_to(self.output, stream=stream)
         self.device_digit.copy_to(self.digit, stream=stream)
-        stream.sync()
+
+    def _capture(self):
+        """The same as a graph, which is one submission. A builder takes what a stream takes."""
+        builder = self.model.device.create_graph_builder().begin_building()
+        self._submit(builder)
+        return builder.end_building().complete()
+
+    def infer(self, image: np.ndarray) -> tuple[int, np.ndarray]:
+        """Returns the digit and the logits (10,), which the next call overwrites."""
+        self.pixels[:] = image
+        self.submit(self.stream)
+        self.stream.sync()
         return int(self.answer[0]), self.logits
 
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "../stream/stream.hpp"
+#include "../sync/cache_line.hpp"
 #include "graph_definition.hpp"
 
 namespace ftcuda::core {
@@ -40,13 +41,22 @@ private:
     Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
     void destroy() noexcept;
 
+    // Constant after construction.
     Context& context_;
+    const abi::CUgraphExec cu_graph_exec_;
+
+    // Who holds the lock reads what is above, while others come to the lock, or take leases.
+    [[maybe_unused]] LineBetween before_mutex_;
+
     // The driver wants calls that name it one at a time.
     Mutex mutex_{Rank::executable};
-    const abi::CUgraphExec cu_graph_exec_;
+
+    [[maybe_unused]] LineBetween before_lifetime_;
 
     // Synchronises itself.
     Lifetime lifetime_;
+
+    [[maybe_unused]] LineBetween after_lifetime_;
 };
 
 }  // namespace ftcuda::core

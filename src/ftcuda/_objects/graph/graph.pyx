@@ -7,7 +7,7 @@ from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport device_of
 from ftcuda._objects.graph.graph_source cimport GraphSource
-from ftcuda._objects.stream.stream cimport Stream, as_stream
+from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream, quick_stream
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions
@@ -92,8 +92,8 @@ cdef class Graph:
         Thread safety: atomic. Stream order: a submission.
         """
         cdef Status status
-        cdef Stream where = as_stream(stream)
-        cdef CoreStream* target = where.on(&self._graph.context())
+        cdef Stream where = quick_stream(stream)
+        cdef CoreStream* target = core_stream(where, &self._graph.context())
         with nogil:
             status = self._graph.launch(target[0])
         if not status.ok():
