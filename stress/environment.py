@@ -1,7 +1,7 @@
 """What ftcuda's own hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
-import os
 import pickle
+import tempfile
 from contextlib import suppress
 
 import numpy as np
@@ -56,9 +56,14 @@ class Environment(hazard.Environment):
             for shape in ((256,), (256,), (4, 8, 8))
         )
         self.other_stream.wait(self.stream)
-        self.nowhere = os.devnull
+        self._folder = tempfile.TemporaryDirectory()  # which goes with the process
+        self.nowhere = f"{self._folder.name}/graph.dot"
         self.graph_builder = self.new_graph_builder()
         self.graph = self.graph_builder.complete()
+        self.has_conditionals = self.device.features.conditional_graphs
+        self._outer = self.device.create_graph_builder().begin_building()
+        self.condition = self._outer.create_condition(1) if self.has_conditionals else None
+        self._outer.end_building()
         self.device.sync()
 
     def new_code(self):
@@ -71,6 +76,19 @@ class Environment(hazard.Environment):
         builder = self.device.create_graph_builder().begin_building()
         ftcuda.launch(builder, self.one, self.kernel, self.counter)
         return builder.end_building()
+
+    def nothing(self):
+        """What graphs call back."""
+
+    def add_conditional(self, builder, add):
+        """Adds a conditional node, where the driver knows such, and builds its bodies, which never run."""
+        if not self.has_conditionals:
+            return
+        bodies = add(builder.create_condition(0))
+        for body in bodies if isinstance(bodies, tuple) else (bodies,):
+            body.begin_building()
+            ftcuda.launch(body, self.one, self.kernel, self.counter)
+            body.end_building()
 
     def sent(self, thing):
         """Returns it as another process would get it."""

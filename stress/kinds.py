@@ -171,6 +171,43 @@ def a_graph(ledger: Ledger) -> Handed:
     return Handed(builder.complete(), look)
 
 
+@kind("GraphBuilder")
+def a_graph_builder_in_the_middle(ledger: Ledger) -> Handed:
+    """Which captures, and whose graph calls a function back."""
+    value, (word, array) = ledger.number(), ledger.word()
+    builder = ledger.stream.create_graph_builder().begin_building()
+    seen: list[int] = []
+    ledger.write_late(word, value, builder)
+
+    def look(builder):
+        builder.callback(lambda: seen.append(int(array[0])))
+        graph = builder.end_building().complete()
+        graph.launch(ledger.stream)
+        ledger.stream.sync()
+        expect(seen, [value], "what a graph called back with, that another thread began")
+
+    return Handed(builder, look)
+
+
+@kind("GraphCondition")
+def a_condition(ledger: Ledger) -> Handed | None:
+    if not ledger.env.has_conditionals:
+        return None
+    value, (word, array) = ledger.number(), ledger.word()
+    builder = ledger.env.device.create_graph_builder().begin_building()
+
+    def look(condition):
+        body = builder.if_then(condition).begin_building()
+        ledger.write_late(word, value, body)
+        body.end_building()
+        graph = builder.end_building().complete()
+        graph.launch(ledger.stream)
+        ledger.stream.sync()
+        expect(int(array[0]), value, "a body of a condition that another thread made")
+
+    return Handed(builder.create_condition(1), look)
+
+
 # ---- Buffers and what is exported of them ----------------------------------------------------------------------------
 
 

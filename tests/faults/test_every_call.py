@@ -32,8 +32,13 @@ DESTROYING = {
     "cuMemFreeHost",
     "cuMemPoolDestroy",
     "cuModuleUnload",
+    "cuGraphDestroy",
+    "cuGraphExecDestroy",
 }
 NEED_TENSOR_MAPS = {"StridedMemoryView.as_tensor_map", "TensorMapDescriptor.replace_address"}
+NEED_GRAPHS = {"a graph", "a graph of parts", "a graph in a graph", "a graph that calls back"}
+NEED_CONDITIONALS = {"a graph with a condition", "a graph with cases"}
+NEED_UPDATES = {"Graph.update"}
 NEED_POOLS = {"DeviceMemoryResource", "MemoryResource.trim", "MemoryResource.attributes"}
 
 
@@ -144,7 +149,63 @@ def held(operation):
         operation()
 
 
+def build(world, add, beside=None):
+    """A builder of a graph of what `add` adds; closed at the end, as what it completes is."""
+    builder = (beside or world.device).create_graph_builder()
+    world.keep(builder)
+    builder.begin_building()
+    add(builder)
+    return builder.end_building()
+
+
+def run_graph(world, add, beside=None):
+    graph = build(world, add, beside).complete({"upload_stream": world.stream})
+    world.keep(graph)
+    graph.launch(world.stream)
+
+
+def count(world):
+    return lambda builder: launch(builder, ONE, world.kernel, world.buffer)
+
+
+def count_in_parts(world):
+    def add(builder):
+        parts = builder.split(3)
+        for part in parts:
+            count(world)(part)
+        builder.join(*parts)
+
+    return add
+
+
+def count_in_bodies(world, add_node):
+    """Bodies that never run, so that no test waits for what they count."""
+
+    def add(builder):
+        for body in add_node(builder, builder.create_condition(7)):
+            world.keep(body)
+            body.begin_building()
+            count(world)(body)
+            body.end_building()
+
+    return add
+
+
+def update(world):
+    graph = build(world, count(world)).complete()
+    world.keep(graph)
+    graph.update(build(world, count(world)))
+    graph.launch(world.stream)
+
+
 OPERATIONS = {
+    "a graph": lambda w: run_graph(w, count(w)),
+    "a graph of parts": lambda w: run_graph(w, count_in_parts(w), w.stream),
+    "a graph in a graph": lambda w: run_graph(w, lambda builder: builder.embed(build(w, count(w)))),
+    "a graph that calls back": lambda w: run_graph(w, lambda builder: builder.callback(lambda: None)),
+    "a graph with a condition": lambda w: run_graph(w, count_in_bodies(w, lambda builder, condition: [builder.if_then(condition)])),
+    "a graph with cases": lambda w: run_graph(w, count_in_bodies(w, lambda builder, condition: builder.switch(condition, 2))),
+    "Graph.update": update,
     "Device.create_stream": lambda w: w.keep(w.device.create_stream()),
     "Device.create_event": lambda w: w.keep(w.device.create_event()),
     "Device.allocate": lambda w: w.keep(w.device.allocate(64, stream=w.stream)),
@@ -254,6 +315,13 @@ def test_each_call_fails_in_turn(operation, image):
     device = ftcuda.Device(0)
     if operation in NEED_POOLS and not device.features.memory_pools:
         pytest.skip(reason="this driver profile has no memory pools")
+    driver = tuple(map(int, ftcuda.driver_info().version.split(".")))
+    if operation in NEED_GRAPHS and not device.features.graphs:
+        pytest.skip(reason="this driver profile has no graphs")
+    if operation in NEED_UPDATES and driver < (12, 0):
+        pytest.skip(reason="this driver profile has no updates of graphs")
+    if operation in NEED_CONDITIONALS and driver < (12, 8):
+        pytest.skip(reason="this driver profile has no conditional nodes with several bodies")
     if operation in NEED_TENSOR_MAPS and not device.features.tensor_maps:
         pytest.skip(reason="this driver profile has no tensor maps")
 

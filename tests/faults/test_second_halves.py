@@ -509,3 +509,16 @@ def test_a_stream_that_cannot_be_wrapped_leaves_the_context_as_it_was(world):
         return current.value
 
     assert together(1, wrap) == [None]
+
+
+@pytest.mark.skipif(not ftcuda.Device(0).features.graphs, reason="this driver profile has no graphs")
+def test_a_node_that_was_put_in_no_order_spoils_its_graph(device):
+    """The driver made it, and nothing would come behind it: nodes-without-order-spoil-nothing."""
+    child = device.create_graph_builder().begin_building().end_building()
+    builder = device.create_graph_builder().begin_building()
+    with refused("cuStreamUpdateCaptureDependencies"):
+        builder.embed(child)
+    with pytest.raises(RuntimeError, match="the driver failed amid an addition"):
+        builder.end_building()
+    builder.close()
+    child.close()

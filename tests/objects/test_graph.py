@@ -1,5 +1,6 @@
 """Graphs: captured by a builder, launched as one, with the values that call by call would give."""
 
+import gc
 import threading
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 import ftcuda
 from ftcuda import ClosedError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
-from tests.conftest import IS_SIMULATED
+from tests.conftest import IS_SIMULATED, compile_code
 
 ONE = LaunchConfig(grid=1, block=1)
 DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
@@ -93,6 +94,60 @@ def test_a_captured_buffer_lives_until_the_last_launch(make_builder, code, strea
     graph.close()
     stream.sync()
     ftcuda.testing.settle() if IS_SIMULATED else stream.device.sync()
+    ftcuda.memory.wait_for_deallocations()
+    assert resource.statistics.current_count == 0
+
+
+@pytest.mark.thread_unsafe(reason="waits for the device, which a capture of another thread forbids")
+@pytest.mark.parametrize("bound", [False, True])
+def test_a_captured_kernel_lives_until_the_last_launch(make_builder, device, pinned, stream, bound):
+    """Its module would be unloaded by the next wait for the device."""
+    code = compile_code('extern "C" __global__ void seven(int* place) { *place = 7; }')
+    kernel = code.get_kernel("seven")
+    builder = make_builder()
+    buffer, view = pinned(np.zeros(1, np.int32))
+    builder.begin_building()
+    if bound:
+        kernel.bind(ONE, buffer).launch(builder)
+    else:
+        launch(builder, ONE, kernel, buffer)
+    graph = builder.end_building().complete()
+    builder.close()
+    del kernel, code
+    gc.collect()
+    device.sync()
+    graph.launch(stream)
+    stream.sync()
+    assert view[0] == 7
+    graph.close()
+
+
+@pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
+@pytest.mark.parametrize("default", [False, True])
+def test_what_was_captured_lives_until_the_work_is_done(make_builder, code, stream, held_clock, default):
+    """Of each launch, in whatever stream, also if the graph is closed or updated before."""
+    where = ftcuda.PER_THREAD_DEFAULT_STREAM if default else stream
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    buffers = [resource.allocate(4) for _ in range(2)]
+    builders = [make_builder() for _ in buffers]
+    for builder, buffer in zip(builders, buffers, strict=True):
+        builder.begin_building()
+        launch(builder, ONE, code.get_kernel("increment"), buffer)
+        builder.end_building()
+        buffer.close()
+    graph = builders[0].complete()
+    with held_clock():
+        graph.launch(where)
+        if DRIVER >= (12, 0):
+            graph.update(builders[1])
+        for builder in builders:
+            builder.close()
+        graph.launch(where)
+        graph.close()
+        ftcuda.memory.wait_for_deallocations()
+        assert resource.statistics.current_count == (2 if DRIVER >= (12, 0) else 1)
+    where.sync()
+    stream.device.sync()
     ftcuda.memory.wait_for_deallocations()
     assert resource.statistics.current_count == 0
 
@@ -248,6 +303,59 @@ def test_nobody_ends_the_capture(make_builder, device, code, pinned, stream):
     stream.sync()
     assert written(view) == [1, 2]
     graph.close()
+
+
+def test_an_event_of_a_capture_is_part_of_it(make_builder, device, code, pinned, stream):
+    """Nobody asks it or waits for it elsewhere: to do so would end the capture."""
+    builder = make_builder()
+    buffer, view = new_log(pinned)
+    event, before = device.create_event({"timing_enabled": True}), device.create_event({"timing_enabled": True})
+    stream.record(before)
+    builder.begin_building()
+    launch(builder, ONE, code.get_kernel("append"), buffer, 1)
+    builder.stream.record(event)
+    builder.stream.wait(event)
+    for refuse in (lambda: event.is_done, event.sync, lambda: event.sync(timeout=1), lambda: event - before):
+        with pytest.raises(CUDAError, match="is being captured"):
+            refuse()
+    other = make_builder().begin_building()
+    waits = [lambda: stream.wait(event), lambda: stream.wait(builder), lambda: other.stream.wait(event)]
+    for refuse in (*waits, lambda: other.stream.wait(builder), lambda: builder.stream.wait(before), lambda: builder.stream.wait(stream)):
+        with pytest.raises(RuntimeError, match="work of the same capture"):
+            refuse()
+    launch(builder, ONE, code.get_kernel("append"), buffer, 2)
+    graph = builder.end_building().complete()
+    other.end_building()
+    graph.launch(stream)
+    stream.record(event)
+    event.sync()
+    assert event.is_done and written(view) == [1, 2]
+    graph.close()
+    event.close()
+    before.close()
+
+
+def test_a_builder_beside_a_stream(device, code, pinned):
+    """Which goes on taking work that nobody captures."""
+    buffer, view = new_log(pinned)
+    stream = device.create_stream(options={"priority": -1})
+    builder = stream.create_graph_builder().begin_building()
+    assert builder.device is device and builder.stream.priority == -1 and builder.stream != stream
+    launch(builder, ONE, code.get_kernel("append"), buffer, 2)
+    launch(stream, ONE, code.get_kernel("append"), buffer, 1)
+    stream.sync()
+    graph = builder.end_building().complete()
+    assert written(view) == [1]
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2]
+    graph.close()
+    builder.close()
+    stream.close()
+    with pytest.raises(ClosedError):
+        stream.create_graph_builder()
+    for default in (ftcuda.LEGACY_DEFAULT_STREAM, ftcuda.PER_THREAD_DEFAULT_STREAM):
+        default.create_graph_builder().close()
 
 
 @pytest.mark.thread_unsafe(reason="a wait for the device is refused while another thread captures")

@@ -19,6 +19,8 @@ using CUevent = struct CUevent_st*;
 using CUmodule = struct CUmod_st*;
 using CUfunction = struct CUfunc_st*;
 using CUmemoryPool = struct CUmemPoolHandle_st*;
+using CUkernel = struct CUkern_st*;
+using CUarray = struct CUarray_st*;
 using CUgraph = struct CUgraph_st*;
 using CUgraphNode = struct CUgraphNode_st*;
 using CUgraphExec = struct CUgraphExec_st*;
@@ -122,6 +124,131 @@ enum : unsigned {  // CUgraphInstantiate_flags
     CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD = 2,
     CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH = 4,
     CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY = 8,
+};
+
+struct CUgraphEdgeData {
+    unsigned char from_port, to_port, type;
+    unsigned char reserved[5];
+};
+
+enum : int {  // CUgraphNodeType
+    CU_GRAPH_NODE_TYPE_KERNEL = 0,
+    CU_GRAPH_NODE_TYPE_MEMCPY = 1,
+    CU_GRAPH_NODE_TYPE_MEMSET = 2,
+    CU_GRAPH_NODE_TYPE_HOST = 3,
+    CU_GRAPH_NODE_TYPE_GRAPH = 4,
+    CU_GRAPH_NODE_TYPE_EMPTY = 5,
+    CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
+    CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
+};
+
+struct CUDA_KERNEL_NODE_PARAMS_v1 {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    void** kernelParams;
+    void** extra;
+};
+
+struct CUDA_KERNEL_NODE_PARAMS_v2 {
+    CUfunction func;
+    unsigned gridDimX, gridDimY, gridDimZ;
+    unsigned blockDimX, blockDimY, blockDimZ;
+    unsigned sharedMemBytes;
+    void** kernelParams;
+    void** extra;
+    CUkernel kern;
+    CUcontext ctx;
+};
+
+struct CUDA_MEMCPY3D {  // _v2
+    std::size_t srcXInBytes, srcY, srcZ, srcLOD;
+    int srcMemoryType;
+    const void* srcHost;
+    CUdeviceptr srcDevice;
+    CUarray srcArray;
+    void* reserved0;
+    std::size_t srcPitch, srcHeight;
+    std::size_t dstXInBytes, dstY, dstZ, dstLOD;
+    int dstMemoryType;
+    void* dstHost;
+    CUdeviceptr dstDevice;
+    CUarray dstArray;
+    void* reserved1;
+    std::size_t dstPitch, dstHeight;
+    std::size_t WidthInBytes, Height, Depth;
+};
+
+struct CUDA_MEMSET_NODE_PARAMS {  // _v1
+    CUdeviceptr dst;
+    std::size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    std::size_t width;  // in elements
+    std::size_t height;
+};
+
+struct CUDA_HOST_NODE_PARAMS {  // _v1
+    CUhostFn fn;
+    void* userData;
+};
+
+struct CUDA_MEMSET_NODE_PARAMS_v2 {
+    CUdeviceptr dst;
+    std::size_t pitch;
+    unsigned value;
+    unsigned elementSize;
+    std::size_t width;
+    std::size_t height;
+    CUcontext ctx;
+};
+
+struct CUDA_MEMCPY_NODE_PARAMS {
+    int flags;
+    int reserved;
+    CUcontext copyCtx;
+    CUDA_MEMCPY3D copyParams;
+};
+
+using CUgraphConditionalHandle = std::uint64_t;
+enum : unsigned { CU_GRAPH_COND_ASSIGN_DEFAULT = 1 };
+enum : int {  // CUgraphConditionalNodeType
+    CU_GRAPH_COND_TYPE_IF = 0,
+    CU_GRAPH_COND_TYPE_WHILE = 1,
+    CU_GRAPH_COND_TYPE_SWITCH = 2,
+};
+
+struct CUDA_CONDITIONAL_NODE_PARAMS {
+    CUgraphConditionalHandle handle;
+    int type;
+    unsigned size;
+    CUgraph* phGraph_out;
+    CUcontext ctx;
+};
+
+struct CUgraphNodeParams {
+    int type;
+    int reserved0[3];
+    union {
+        long long reserved1[29];
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel;
+        CUDA_MEMCPY_NODE_PARAMS memcpy;
+        CUDA_MEMSET_NODE_PARAMS_v2 memset;
+        CUDA_HOST_NODE_PARAMS host;
+        struct {
+            CUgraph graph;
+        } graph;
+        struct {
+            CUevent event;
+        } eventWait;
+        struct {
+            CUevent event;
+        } eventRecord;
+        CUDA_CONDITIONAL_NODE_PARAMS conditional;
+    };
+    long long reserved2;
 };
 
 struct CUgraphExecUpdateResultInfo {

@@ -1,6 +1,6 @@
 // An oracle for calls of two threads that name one graph, or one executable, at once: the driver leaves it to the
-// program to serialise them, all of them, even those that only read. A graph counts with its child graphs and with
-// the bodies of its conditional nodes.
+// program to serialise them, all of them, even those that only read. A graph counts with its child graphs and with the
+// bodies of its conditional nodes.
 #pragma once
 
 #include "../state/driver_state.hpp"

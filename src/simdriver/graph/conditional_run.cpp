@@ -49,7 +49,7 @@ ConditionalRun::Body ConditionalRun::prepare_body(const Graph& graph, Launching&
         body.lanes.push_back({take_lane(launching), driver_state().next_stream_id++});
     all_lanes_.insert(all_lanes_.end(), body.lanes.begin(), body.lanes.end());
     for (const Step& step : layout.steps) {
-        Prepared prepared = prepare(*step.node, launching);
+        Prepared prepared = launching.prepare(*step.node, launching);
         touches_.insert(touches_.end(), prepared.work.touches.begin(), prepared.work.touches.end());
         prepared.work.touches.clear();
         if (prepared.conditional) {

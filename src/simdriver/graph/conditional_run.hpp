@@ -2,7 +2,7 @@
 // queues of the executable's own, so that branches of a body run beside each other as those of the graph do.
 #pragma once
 
-#include "preparation.hpp"
+#include "launching.hpp"
 
 #include <memory>
 #include <vector>

@@ -5,6 +5,7 @@
 #include "conditional.hpp"
 #include "conditional_run.hpp"
 #include "executable.hpp"
+#include "preparation.hpp"
 #include "layout.hpp"
 
 namespace ftcuda::sim {
@@ -56,7 +57,7 @@ const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane,
 void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
     const Layout layout = lay_out(*executable->graph);
     const std::shared_ptr<Conditions>& conditions = executable->graph->conditions;
-    Launching launching{*executable, stream.context, setter_of(conditions)};
+    Launching launching{*executable, stream.context, setter_of(conditions), prepare};
     Work begin = begin_conditions(conditions);
     begin.after.push_back(executable->last);
     const Point entry = submit(stream, std::move(begin));

@@ -119,6 +119,10 @@ bool Device::has_managed_pools() const noexcept {
            attribute(CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS) != 0;
 }
 
+bool Device::has_graphs() noexcept { return cu.cuUserObjectCreate && cu.cuGraphInstantiateWithFlags; }
+
+bool Device::has_conditional_graphs() noexcept { return has_graphs() && cu.cuStreamBeginCaptureToGraph; }
+
 bool Device::has_tensor_maps() const noexcept {
     return static_cast<bool>(driver::cu.cuTensorMapEncodeTiled) && compute_capability() >= 90;
 }

@@ -45,9 +45,11 @@ public:
     // Whether stream-ordered allocation works: the attribute and the entry points (Windows TCC has neither; drivers
     // before 11.2).
     bool has_memory_pools() const noexcept;
-    bool has_host_pools() const noexcept;     // CUDA 13 drivers
-    bool has_managed_pools() const noexcept;  // CUDA 13 drivers on devices with concurrent managed access
-    bool has_tensor_maps() const noexcept;    // CUDA 12 drivers on devices of compute capability 9.0 and up
+    bool has_host_pools() const noexcept;           // CUDA 13 drivers
+    bool has_managed_pools() const noexcept;        // CUDA 13 drivers on devices with concurrent managed access
+    static bool has_graphs() noexcept;              // drivers of CUDA 11.4
+    static bool has_conditional_graphs() noexcept;  // drivers of CUDA 12.3
+    bool has_tensor_maps() const noexcept;          // CUDA 12 drivers on devices of compute capability 9.0 and up
 
 private:
     Device() = default;

@@ -9,6 +9,16 @@ namespace ftcuda::core {
 using driver::cu;
 using namespace abi;
 
+namespace {
+
+deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
+    deferred_release::Retention retention;
+    deferred_release::retain(retention, Ref<Shared>(*operands));
+    return retention;
+}
+
+}  // namespace
+
 Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph) {
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
     CUgraphExec made = nullptr;
@@ -16,7 +26,7 @@ Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* u
     Status status =
         definition.use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags); });
     if (!status.ok()) return status;
-    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition.context(), made));
+    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition.context(), made, definition.operands()));
     if (upload != nullptr) status = mine->upload(*upload);
     if (!status.ok()) {
         mine->close();
@@ -38,8 +48,12 @@ Status Graph::use_in(Stream& stream, Use use) {
     bool capturing = false;  // which a launch would spoil
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;
+    uses_.add(stream, stream.id());
     const Lock lock(mutex_);
-    return context_.observe(use());
+    const Status status = context_.observe(use());
+    if (stream.is_default() && !uses_.mark(stream, "launch of a graph"))
+        unordered_.store(true, std::memory_order_relaxed);
+    return status;
 }
 
 Status Graph::launch(Stream& stream) {
@@ -60,16 +74,40 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     const RelaxedCapture relaxed;
     const Status status = definition.use([&](CUgraph graph) {
         const Lock lock(mutex_);
-        return cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
+        const driver::Status updated = cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
+        if (updated.ok()) release_after_launches(std::exchange(operands_, definition.operands()));
+        return updated;
     });
     if (!status.ok()) refusal = info.result;
     return status;
 }
 
+void Graph::release_after_launches(Ref<CapturedOperands> operands) noexcept {
+    if (unordered_.load(std::memory_order_relaxed)) {
+        deferred_release::release_when_idle(context_, retained(operands));
+        return;
+    }
+    uses_.visit([&](Use& use, std::uint64_t) {
+        bool capturing = false;
+        if (use.event != nullptr ? context_.is_reached(use.event) : use.stream->is_finished()) return;
+        const bool is_known = use.event == nullptr && use.stream->is_capturing(capturing).ok() && !capturing;
+        if (is_known) deferred_release::release_after_work(context_, use.stream->cu_stream(), retained(operands));
+        else deferred_release::release_when_idle(context_, retained(operands));
+    });
+}
+
 void Graph::destroy() noexcept {
     if (!context_.may_destroy()) return;
     const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
+    Ref<CapturedOperands> operands;
+    {
+        const Lock lock(mutex_);
+        operands = std::move(operands_);
+    }
     deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(cu_graph_exec_)), "destroy", "graph");
+    if (scope.status().ok()) release_after_launches(std::move(operands));  // else nothing runs any more
+    uses_.clear();
 }
 
 }  // namespace ftcuda::core

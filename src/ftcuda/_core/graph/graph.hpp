@@ -1,7 +1,10 @@
-// A graph that is launched: the driver's CUgraphExec. Its launches come one after the other, in whatever streams; what
-// it captured is kept by the driver for as long as it and its launches (operands.hpp).
+// A graph that is launched: the driver's CUgraphExec. Its launches come one after the other, in whatever streams. It
+// has what was captured, until it is closed or updated and what was launched before is done. A launch only says in
+// which stream: a user object of the driver's would cost each of them two microseconds, and threads the way past each
+// other.
 #pragma once
 
+#include "../memory/stream_uses.hpp"
 #include "../stream/stream.hpp"
 #include "../sync/cache_line.hpp"
 #include "graph_definition.hpp"
@@ -33,13 +36,15 @@ public:
     }
 
 private:
-    Graph(Context& context, abi::CUgraphExec cu_graph_exec) noexcept
-        : context_(context), cu_graph_exec_(cu_graph_exec) {}
+    Graph(Context& context, abi::CUgraphExec cu_graph_exec, Ref<CapturedOperands> operands) noexcept
+        : context_(context), cu_graph_exec_(cu_graph_exec), operands_(std::move(operands)) {}
     ~Graph() override = default;
 
     template <class Use>
     Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
-    void destroy() noexcept;
+    void destroy() noexcept EXCLUDES(mutex_);
+    // Until all is done that was launched so far. With the context current, while no launch is under way.
+    void release_after_launches(Ref<CapturedOperands> operands) noexcept;
 
     // Constant after construction.
     Context& context_;
@@ -50,6 +55,11 @@ private:
 
     // The driver wants calls that name it one at a time.
     Mutex mutex_{Rank::executable};
+    Ref<CapturedOperands> operands_ GUARDED_BY(mutex_);
+
+    // Synchronise themselves. Where it was launched; and that a launch in a default stream could not be marked.
+    StreamUses uses_;
+    std::atomic<bool> unordered_{false};
 
     [[maybe_unused]] LineBetween before_lifetime_;
 

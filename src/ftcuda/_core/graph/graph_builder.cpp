@@ -1,25 +1,29 @@
 #include "graph_builder.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../memory/operands.hpp"
 #include "../sync/fork.hpp"
 
 namespace ftcuda::core {
 
+using driver::cu;
 using namespace abi;
 
 Status GraphBuilder::create(Context& context, unsigned flags, int priority, Ref<GraphBuilder>& builder) {
     Ref<CaptureSession> session;
     Ref<Stream> origin;
-    if (const Status status = CaptureSession::create(context, flags, priority, session, origin); !status.ok())
+    if (const Status status = CaptureSession::create(context, flags, priority, nullptr, session, origin); !status.ok())
         return status;
-    builder = Ref<GraphBuilder>::adopt(new GraphBuilder(std::move(session), std::move(origin), true));
+    builder = Ref<GraphBuilder>::adopt(new GraphBuilder(std::move(session), std::move(origin), Kind::primary));
     return {};
 }
 
 Status GraphBuilder::end() {
     CUgraph graph = nullptr;
-    if (const Status status = session_->end(graph); !status.ok()) return status;
-    Ref<GraphDefinition> made = Ref<GraphDefinition>::adopt(new GraphDefinition(stream_->context(), graph));
+    Ref<CapturedOperands> operands;
+    if (const Status status = session_->end(graph, operands); !status.ok() || kind_ == Kind::body) return status;
+    Ref<GraphDefinition> made =
+        Ref<GraphDefinition>::adopt(new GraphDefinition(stream_->context(), graph, std::move(operands)));
     const Lock lock(mutex_);
     if (!is_closed()) definition_ = std::move(made);
     return {};
@@ -38,7 +42,7 @@ Status GraphBuilder::split(Ref<GraphBuilder>& part) {
     if (is_closed()) return Reason::closed;
     Ref<Stream> forked;
     if (const Status status = session_->fork(*stream_, forked); !status.ok()) return status;
-    part = Ref<GraphBuilder>::adopt(new GraphBuilder(session_, std::move(forked), false));
+    part = Ref<GraphBuilder>::adopt(new GraphBuilder(session_, std::move(forked), Kind::part));
     return {};
 }
 
@@ -53,17 +57,82 @@ Status GraphBuilder::embed(GraphBuilder& child) {
     if (is_closed()) return Reason::closed;
     Ref<GraphDefinition> embedded;
     if (const Status status = child.definition(embedded); !status.ok()) return status;
-    return session_->add(*stream_, [&](CUgraph graph, const CUgraphNode* before, std::size_t count, CUgraphNode& node) {
+    return session_->add(*stream_, [&](const CaptureSession::Place& place, CUgraphNode& node) {
+        deferred_release::Retention retention;
+        deferred_release::retain(retention, Ref<Shared>::adopt(embedded->operands().detach()));
+        session_->keep(std::move(retention));
         return embedded->use([&](CUgraph cu_graph) {
-            return driver::cu.cuGraphAddChildGraphNode(&node, graph, before, count, cu_graph);
+            return cu.cuGraphAddChildGraphNode(&node, place.graph, place.before, place.count, cu_graph);
         });
     });
+}
+
+Status GraphBuilder::call(CUhostFn function, void* user_data, deferred_release::Retention retention) {
+    const Submission submission(*stream_);
+    if (!submission.status().ok()) return submission.status();
+    const ContextScope scope(stream_->context());
+    if (!scope.status().ok()) return scope.status();
+    const Operands operands{nullptr, 0, &retention};
+    OperandLeases leases(*stream_, operands);
+    return leases.submit([&] { return cu.cuLaunchHostFunc(stream_->cu_stream(), function, user_data); });
+}
+
+Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uint64_t& condition) {
+    if (!cu.cuGraphConditionalHandleCreate) return Status(Reason::absent, Entry::cuGraphConditionalHandleCreate);
+    if (is_closed()) return Reason::closed;
+    return session_->use(*stream_, [&](CUgraph graph) {
+        return cu.cuGraphConditionalHandleCreate(&condition, graph, stream_->context().cu_context(), value,
+                                                 has_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
+    });
+}
+
+Status GraphBuilder::add_conditional(std::uint64_t condition, int type, std::vector<Ref<GraphBuilder>>& bodies) {
+    if (!cu.cuStreamBeginCaptureToGraph) return Status(Reason::absent, Entry::cuStreamBeginCaptureToGraph);
+    if (is_closed()) return Reason::closed;
+    // What can fail comes before the node, which nobody could take out again.
+    Status status;
+    for (Ref<GraphBuilder>& body : bodies) {
+        if (status.ok()) status = create_body(body);
+    }
+    if (status.ok()) status = add_node(condition, type, bodies);
+    for (Ref<GraphBuilder>& body : bodies) {
+        if (!status.ok() && body) body->close();
+    }
+    return status;
+}
+
+Status GraphBuilder::create_body(Ref<GraphBuilder>& body) {
+    Ref<CaptureSession> session;
+    Ref<Stream> origin;
+    const Status status = CaptureSession::create(stream_->context(), stream_->flags(), stream_->priority(),
+                                                 session_.get(), session, origin);
+    if (status.ok())
+        body = Ref<GraphBuilder>::adopt(new GraphBuilder(std::move(session), std::move(origin), Kind::body));
+    return status;
+}
+
+Status GraphBuilder::add_node(std::uint64_t condition, int type, const std::vector<Ref<GraphBuilder>>& bodies) {
+    const CUgraph* graphs = nullptr;
+    const Status status = session_->add(*stream_, [&](const CaptureSession::Place& place, CUgraphNode& node) {
+        CUgraphNodeParams parameters{};
+        parameters.type = CU_GRAPH_NODE_TYPE_CONDITIONAL;
+        parameters.conditional.handle = condition;
+        parameters.conditional.type = type;
+        parameters.conditional.size = static_cast<unsigned>(bodies.size());
+        parameters.conditional.ctx = stream_->context().cu_context();
+        const Status added = cu.cuGraphAddNode(&node, place.graph, place.before, place.count, &parameters);
+        graphs = parameters.conditional.phGraph_out;
+        return added;
+    });
+    for (std::size_t index = 0; status.ok() && index < bodies.size(); ++index)
+        bodies[index]->session_->embody(graphs[index]);
+    return status;
 }
 
 bool GraphBuilder::close() noexcept {
     if (is_forked() || closed_.exchange(true, std::memory_order_acq_rel)) return false;
     stream_->end_captured_work();
-    if (!primary_) return false;
+    if (kind_ == Kind::part) return false;
     Ref<GraphDefinition> gone;
     {
         const Lock lock(mutex_);

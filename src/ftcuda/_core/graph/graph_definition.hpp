@@ -3,6 +3,7 @@
 
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
+#include "../stream/capture_session.hpp"
 #include "../sync/ref.hpp"
 
 namespace ftcuda::core {
@@ -10,9 +11,12 @@ namespace ftcuda::core {
 class GraphDefinition final : public Shared {
 public:
     // Takes the graph over.
-    GraphDefinition(Context& context, abi::CUgraph graph) noexcept : context_(context), graph_(graph) {}
+    GraphDefinition(Context& context, abi::CUgraph graph, Ref<CapturedOperands> operands) noexcept
+        : context_(context), graph_(graph), operands_(std::move(operands)) {}
 
     Context& context() const noexcept { return context_; }
+    // For as long as the graph may be launched.
+    Ref<CapturedOperands> operands() const noexcept { return operands_; }
 
     // Calls `use(graph)`, a call of the driver: one at a time, as the driver wants all that name one graph. By who may
     // hold a session's lock.
@@ -30,9 +34,12 @@ public:
 private:
     ~GraphDefinition() override;
 
+    // Constant after construction.
     Context& context_;
-    Mutex mutex_{Rank::graph};
     const abi::CUgraph graph_;
+    const Ref<CapturedOperands> operands_;
+
+    Mutex mutex_{Rank::graph};
 };
 
 }  // namespace ftcuda::core

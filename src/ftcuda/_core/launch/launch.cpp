@@ -46,7 +46,7 @@ template <typename Way>
     config.hStream = stream.cu_stream();
     if (const Status status = kernel.allow_dynamic_shared(context, function, config.sharedMemBytes); !status.ok())
         return status;
-    return leases.submit([&] { return submit(config, shape, function, arguments.parameters); });
+    return leases.submit([&] { return submit(config, shape, function, arguments.parameters); }, &kernel);
 }
 
 }  // namespace

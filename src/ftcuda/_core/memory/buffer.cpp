@@ -157,30 +157,7 @@ Status Buffer::add_use(Stream& stream) noexcept {
 }
 
 void Buffer::mark_use(Stream& stream) noexcept {
-    const std::uint64_t id = stream.id();
-    Use& use = uses_.acquire(stream, id);
-    const Status status = record_use(stream, use);
-    StreamUses::release(use, id);
-    if (status.ok()) return;
-    unordered_.store(true, std::memory_order_relaxed);
-    if (status.reason() == Reason::driver) deferred_errors::add(status, "mark", "use of a buffer");
-}
-
-Status Buffer::record_use(Stream& stream, Use& use) noexcept {
-    FTCUDA_SCHEDULE_POINT("record a use");
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    bool capturing = false;
-    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
-    if (capturing) {
-        unordered_.store(true, std::memory_order_relaxed);  // an event would become part of the graph
-        return {};
-    }
-    if (use.event == nullptr) {
-        if (const Status status = context.acquire_event(use.event); !status.ok()) return status;
-    }
-    return context.observe(cu.cuEventRecord(use.event, stream.cu_stream()));
+    if (!uses_.mark(stream, "use of a buffer")) unordered_.store(true, std::memory_order_relaxed);
 }
 
 Buffer::FreePlan Buffer::plan_in_stream() noexcept {

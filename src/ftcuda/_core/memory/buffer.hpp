@@ -106,7 +106,6 @@ private:
     Status free_after(Stream& stream);
     Status add_use(Stream& stream) noexcept;
     void mark_use(Stream& stream) noexcept;
-    Status record_use(Stream& stream, Use& use) noexcept;
 
     // How memory is given back once nobody is inside. Who makes the plan has waited for the uses, or made `stream` wait
     // for them.

@@ -22,27 +22,35 @@ private:
 
 }  // namespace
 
-Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, bool& given) {
+Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool& given) {
     bool capturing = false;
     abi::CUgraph graph = nullptr;
-    if (const Status status = stream.captured_graph(capturing, graph); !status.ok()) return status;
-    if (!capturing) return {};
+    CaptureSession* const session = stream.session();
+    if (session == nullptr) {
+        if (const Status status = stream.captured_graph(capturing, graph); !status.ok() || !capturing) return status;
+    }
     deferred_release::Retention mine;
     if (operands.foreign != nullptr) mine = std::move(*operands.foreign);
-    if (graph == nullptr) {  // the capture has failed, or the driver, before 11.3, lets nobody add to its graph
+    if (session == nullptr &&
+        graph == nullptr) {  // the capture has failed, or the driver, before 11.3, lets nobody add to its graph
         deferred_release::release_when_idle(stream.context(), std::move(mine));
         return {};
     }
     if (!mine) mine = deferred_release::retain(nullptr);
     std::vector<GraphLease*> leases;
     leases.reserve(operands.count);
-    mine->further.reserve(mine->further.size() + operands.count);
+    mine->further.reserve(mine->further.size() + operands.count + 1);
+    if (code != nullptr) mine->further.push_back(Ref<Shared>(*code));
     for (std::size_t index = 0; index < operands.count; ++index) {
         leases.push_back(new GraphLease(*operands.buffers[index]));
         mine->further.push_back(Ref<Shared>::adopt(leases.back()));
     }
     for (GraphLease* const lease : leases) lease->take_over();
     given = true;
+    if (session != nullptr) {
+        session->keep(std::move(mine));
+        return {};
+    }
     return deferred_release::release_with_graph(stream.context(), graph, std::move(mine));
 }
 

@@ -38,12 +38,13 @@ public:
     Status status() const noexcept { return status_; }
 
     // What `work`, a call of the driver, returns. With the context current. What was not ours is retained whatever it
-    // returns: a call that failed may have begun.
+    // returns: a call that failed may have begun. `code`: a kernel, which only a graph has to retain; else it lives
+    // until its device is idle.
     template <class Work>
-    [[gnu::always_inline]] Status submit(Work work) {
+    [[gnu::always_inline]] Status submit(Work work, Shared* code = nullptr) {
         if (stream_.may_be_captured()) {
             bool given = false;
-            const Status status = give_to_graph(stream_, operands_, given);
+            const Status status = give_to_graph(stream_, operands_, code, given);
             if (given) entered_ = 0;
             if (!status.ok()) return status;
         }
@@ -61,7 +62,7 @@ public:
 
 private:
     // If the stream is captured; `given`: the leases are the graph's.
-    static Status give_to_graph(Stream& stream, const Operands& operands, bool& given);
+    static Status give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool& given);
 
     Stream& stream_;
     const Operands& operands_;

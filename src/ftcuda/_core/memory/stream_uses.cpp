@@ -1,6 +1,8 @@
 #include "stream_uses.hpp"
 
 #include "../../_driver/schedule.hpp"
+#include "../../_driver/table.hpp"
+#include "../device/deferred_errors.hpp"
 
 #include <memory>
 #include <thread>
@@ -39,6 +41,32 @@ void StreamUses::add(Stream& stream, std::uint64_t id) {
 Use& StreamUses::acquire(Stream& stream, std::uint64_t id) {
     Use* const use = acquire_if(id);
     return use != nullptr ? *use : acquire_free(stream);
+}
+
+bool StreamUses::mark(Stream& stream, const char* noun) noexcept {
+    const std::uint64_t id = stream.id();
+    Use& use = acquire(stream, id);
+    bool marked = false;
+    const Status status = record(stream, use, marked);
+    release(use, id);
+    if (status.reason() == Reason::driver) deferred_errors::add(status, "mark", noun);
+    return marked;
+}
+
+Status StreamUses::record(Stream& stream, Use& use, bool& marked) noexcept {
+    FTCUDA_SCHEDULE_POINT("record a use");
+    Context& context = stream.context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    bool capturing = false;
+    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return {};  // an event would become part of the graph
+    if (use.event == nullptr) {
+        if (const Status status = context.acquire_event(use.event); !status.ok()) return status;
+    }
+    const Status status = context.observe(driver::cu.cuEventRecord(use.event, stream.cu_stream()));
+    marked = status.ok();
+    return status;
 }
 
 bool StreamUses::has(std::uint64_t id) noexcept {

@@ -45,6 +45,10 @@ public:
     Use& acquire(Stream& stream, std::uint64_t id);
     static void release(Use& use, std::uint64_t id) noexcept;
 
+    // Marks the latest work in `stream`, a default one, by an event. False if that cannot be, because the stream is
+    // captured or the driver fails, which is said of the use of a `noun`.
+    bool mark(Stream& stream, const char* noun) noexcept;
+
     // Visits every use, with the id of its stream, while others add to the set. Each one is the caller's meanwhile, and
     // who acquired it is waited for.
     template <class Visitor>
@@ -93,6 +97,7 @@ private:
     // Acquires the first slot that holds `id`; null if there is none.
     Use* acquire_if(std::uint64_t id) noexcept;
     Use& acquire_free(Stream& stream);
+    static Status record(Stream& stream, Use& use, bool& marked) noexcept;
     // The id that `use` had; 0 if it is free.
     static std::uint64_t wait_and_acquire(Use& use) noexcept;
     void forget_if_finished(Use& use) noexcept;

@@ -6,25 +6,44 @@
 #include "../sync/fork.hpp"
 #include "stream.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::core {
 
 using driver::cu;
 using namespace abi;
 
-Status CaptureSession::create(Context& context, unsigned flags, int priority, Ref<CaptureSession>& session,
-                              Ref<Stream>& origin) {
-    session = Ref<CaptureSession>::adopt(new CaptureSession(context));
-    const Lock lock(session->mutex_);
+Status CaptureSession::create(Context& context, unsigned flags, int priority, CaptureSession* outer,
+                              Ref<CaptureSession>& session, Ref<Stream>& origin) {
+    Ref<CaptureSession> within;
+    if (outer != nullptr) within = Ref<CaptureSession>(*outer);
+    Ref<CaptureHierarchy> hierarchy = within ? within->hierarchy_ : Ref<CaptureHierarchy>::adopt(new CaptureHierarchy);
+    session = Ref<CaptureSession>::adopt(new CaptureSession(context, std::move(hierarchy), std::move(within)));
+    const RelaxedCapture relaxed;
+    const Lock lock(session->hierarchy_->mutex_);
     session->streams_.reserve(1);
     if (const Status status = Stream::create_captured(context, flags, priority, *session, origin); !status.ok())
         return status;
     session->streams_.push_back(origin.get());
+    session->origin_ = origin->cu_stream();
     return {};
+}
+
+void CaptureSession::embody(CUgraph body) {
+    const Lock lock(hierarchy_->mutex_);
+    body_ = body;
+}
+
+bool CaptureSession::is_within(const CaptureSession& other) const noexcept {
+    for (const CaptureSession* each = outer_.get(); each != nullptr; each = each->outer_.get()) {
+        if (each == &other) return true;
+    }
+    return false;
 }
 
 Status CaptureSession::capturing() const noexcept {
     if (closed_) return Reason::closed;
-    return state_ == State::capturing ? Status() : Reason::not_building;
+    return capturing_.load(std::memory_order_relaxed) ? Status() : Reason::not_building;
 }
 
 Status CaptureSession::begin() {
@@ -33,63 +52,106 @@ Status CaptureSession::begin() {
     if (!cu.cuUserObjectCreate) return Status(Reason::absent, Entry::cuUserObjectCreate);
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Lock lock(mutex_);
+    const Lock lock(hierarchy_->mutex_);
     if (closed_) return Reason::closed;
-    if (state_ != State::unbegun) return Reason::begun;
+    if (begun_) return Reason::begun;
+    if (outer_ && !outer_->is_capturing()) return Reason::not_building;
+    std::vector<CaptureSession*>& all = hierarchy_->capturing_;
+    all.reserve(all.size() + 1);
     context_.begin_capture();
-    const Status status =
-        context_.observe(cu.cuStreamBeginCapture_v2(streams_.front()->cu_stream(), CU_STREAM_CAPTURE_MODE_RELAXED));
-    if (status.ok()) state_ = State::capturing;
-    else context_.end_capture();
+    const Status status = context_.observe(
+        outer_ ? cu.cuStreamBeginCaptureToGraph(origin_, body_, nullptr, nullptr, 0, CU_STREAM_CAPTURE_MODE_RELAXED)
+               : cu.cuStreamBeginCapture_v2(origin_, CU_STREAM_CAPTURE_MODE_RELAXED));
+    if (!status.ok()) {
+        context_.end_capture();
+        return status;
+    }
+    begun_ = true;
+    all.push_back(this);
+    capturing_.store(true, std::memory_order_release);
+    return {};
+}
+
+void CaptureSession::unlist() noexcept {
+    std::vector<CaptureSession*>& all = hierarchy_->capturing_;
+    all.erase(std::remove(all.begin(), all.end(), this), all.end());
+    capturing_.store(false, std::memory_order_release);
+    context_.end_capture();
+}
+
+Status CaptureSession::end_capture(CUgraph& graph) noexcept {
+    const Status status = context_.observe(cu.cuStreamEndCapture(origin_, &graph));
+    if (!status.ok() && still_captures()) return status;
+    unlist();
+    if (outer_) {
+        graph = nullptr;  // it is in the outer session's
+        if (!status.ok()) hierarchy_->is_spoilt_ = true;
+    }
     return status;
 }
 
-Status CaptureSession::end(CUgraph& graph) {
+bool CaptureSession::still_captures() const noexcept {
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    return cu.cuStreamIsCapturing(origin_, &state).ok() && state != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+void CaptureSession::lose(bool may_call) noexcept {
+    const std::vector<CaptureSession*>& all = hierarchy_->capturing_;
+    for (std::size_t index = all.size(); index != 0; --index) {
+        CaptureSession& each = *all[index - 1];
+        if (&each != this && !each.is_within(*this)) continue;
+        CUgraph graph = nullptr;
+        // What fails here failed before: a capture that was spoilt, or parts that were never joined.
+        if (may_call && each.end_capture(graph).ok() && graph != nullptr)
+            deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph)), "destroy", "graph");
+        if (each.is_capturing()) each.unlist();
+    }
+    if (outer_) hierarchy_->is_spoilt_ = true;
+}
+
+Status CaptureSession::end(CUgraph& graph, Ref<CapturedOperands>& operands) {
     if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Lock lock(mutex_);
+    const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
-    state_ = State::ended;
-    const Status status = context_.observe(cu.cuStreamEndCapture(streams_.front()->cu_stream(), &graph));
-    context_.end_capture();
+    if (hierarchy_->is_spoilt_) return Reason::spoilt;
+    for (const CaptureSession* const each : hierarchy_->capturing_) {
+        if (each->is_within(*this)) return Reason::body_unended;
+    }
+    const Status status = end_capture(graph);
+    if (status.ok() && !outer_) operands = std::move(hierarchy_->operands_);
     return status;
 }
 
 bool CaptureSession::close() noexcept {
     if (is_forked()) return false;
     bool lost = false;
+    Ref<CapturedOperands> operands;  // of a graph that there will not be; they may end others
     {
-        const Lock lock(mutex_);
+        const ContextScope scope(context_);
+        const bool may_call = context_.may_destroy() && scope.status().ok();
+        const Lock lock(hierarchy_->mutex_);
         if (closed_) return false;
         closed_ = true;
-        lost = state_ == State::capturing;
-        state_ = State::ended;
-        if (lost && context_.may_destroy()) {
-            const ContextScope scope(context_);
-            CUgraph graph = nullptr;
-            // What fails here failed before: a capture that was spoilt, or parts that were never joined.
-            if (scope.status().ok() && cu.cuStreamEndCapture(streams_.front()->cu_stream(), &graph).ok())
-                deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph)), "destroy", "graph");
-        }
-        if (lost) context_.end_capture();
+        lost = is_capturing();
+        if (lost) lose(may_call);
+        if (!outer_) operands = std::move(hierarchy_->operands_);
     }
     while (Stream* const stream = pop_stream()) stream->close_captured();
     return lost;
 }
 
 Stream* CaptureSession::pop_stream() noexcept {
-    const Lock lock(mutex_);
+    const Lock lock(hierarchy_->mutex_);
     if (streams_.empty()) return nullptr;
     Stream* const last = streams_.back();
     streams_.pop_back();
     return last;
 }
 
-bool CaptureSession::is_capturing() noexcept {
-    if (is_forked()) return false;
-    const Lock lock(mutex_);
-    return capturing().ok();
+bool CaptureSession::is_capturing() const noexcept {
+    return !is_forked() && capturing_.load(std::memory_order_acquire);
 }
 
 Status CaptureSession::fork(Stream& stream, Ref<Stream>& forked) {
@@ -97,7 +159,7 @@ Status CaptureSession::fork(Stream& stream, Ref<Stream>& forked) {
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
-    const Lock lock(mutex_);
+    const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
     streams_.reserve(streams_.size() + 1);
     Ref<Stream> made;
@@ -114,7 +176,7 @@ Status CaptureSession::join(Stream& stream, Stream& other) {
     if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Lock lock(mutex_);
+    const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
     const Status status = order(other, stream);
     if (status.ok()) other.end_captured_work();
@@ -129,37 +191,55 @@ Status CaptureSession::order(Stream& first, Stream& then) {
     return status;
 }
 
+Status CaptureSession::find_place(Stream& stream, Place& place) noexcept {
+    if (const Status status = capturing(); !status.ok()) return status;
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    unsigned long long id = 0;
+    const Status status = context_.observe(
+        cu.cuStreamGetCaptureInfo_v2(stream.cu_stream(), &state, &id, &place.graph, &place.before, &place.count));
+    if (status.ok() && state != CU_STREAM_CAPTURE_STATUS_ACTIVE)
+        return Status::from_driver(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, Entry::cuStreamGetCaptureInfo_v2);
+    return status;
+}
+
 Status CaptureSession::add(Stream& stream, const Add& add) {
     if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Lock lock(mutex_);
-    if (const Status status = capturing(); !status.ok()) return status;
-    int state = CU_STREAM_CAPTURE_STATUS_NONE;
-    unsigned long long id = 0;
-    CUgraph graph = nullptr;
-    const CUgraphNode* before = nullptr;
-    std::size_t count = 0;
-    Status status =
-        context_.observe(cu.cuStreamGetCaptureInfo_v2(stream.cu_stream(), &state, &id, &graph, &before, &count));
-    if (!status.ok()) return status;
-    if (state != CU_STREAM_CAPTURE_STATUS_ACTIVE)
-        return Status::from_driver(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, Entry::cuStreamGetCaptureInfo_v2);
+    const Lock lock(hierarchy_->mutex_);
+    Place place;
+    if (const Status status = find_place(stream, place); !status.ok()) return status;
     CUgraphNode node = nullptr;
-    status = context_.observe(add(graph, before, count, node));
+    Status status = context_.observe(add(place, node));
     if (!status.ok()) return status;
-    return context_.observe(
+    status = context_.observe(
         cu.cuStreamUpdateCaptureDependencies(stream.cu_stream(), &node, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    if (!status.ok()) hierarchy_->is_spoilt_ = true;  // nothing comes behind the node
+    return status;
+}
+
+Status CaptureSession::use(Stream& stream, const Use& use) {
+    if (is_forked()) return Reason::forked;
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    const Lock lock(hierarchy_->mutex_);
+    Place place;
+    if (const Status status = find_place(stream, place); !status.ok()) return status;
+    return context_.observe(use(place.graph));
 }
 
 Status CaptureSession::begin_call() noexcept {
     if (is_forked()) return Reason::forked;
-    mutex_.lock();
+    hierarchy_->mutex_.lock();
     const Status status = capturing();
-    if (!status.ok()) mutex_.unlock();
+    if (!status.ok()) hierarchy_->mutex_.unlock();
     return status;
 }
 
-void CaptureSession::end_call() noexcept { mutex_.unlock(); }
+void CaptureSession::keep(deferred_release::Retention retention) {
+    hierarchy_->operands_->all_.push_back(std::move(retention));
+}
+
+void CaptureSession::end_call() noexcept { hierarchy_->mutex_.unlock(); }
 
 }  // namespace ftcuda::core

@@ -28,6 +28,7 @@ void Event::destroy() noexcept {
 Status Event::synchronize(const Limit& limit) noexcept {
     const Lease<Event> lease(*this);
     if (!lease) return Reason::closed;
+    if (capture()) return Reason::capturing;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -39,6 +40,7 @@ Status Event::synchronize(const Limit& limit) noexcept {
 Status Event::query(bool& done) noexcept {
     const Lease<Event> lease(*this);
     if (!lease) return Reason::closed;
+    if (capture()) return Reason::capturing;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -58,12 +60,27 @@ Status Event::record(CUstream cu_stream) noexcept {
     return status;
 }
 
+Status Event::record_captured(CUstream cu_stream, CaptureSession* session) noexcept {
+    may_be_captured_.store(true, std::memory_order_relaxed);
+    const Lock lock(capture_mutex_);
+    capture_ = session != nullptr ? Ref<CaptureSession>(*session) : Ref<CaptureSession>();
+    return record(cu_stream);
+}
+
+Ref<CaptureSession> Event::capture() noexcept {
+    if (!may_be_captured_.load(std::memory_order_relaxed)) return {};
+    const Lock lock(capture_mutex_);
+    if (capture_ && !capture_->is_capturing()) capture_ = {};
+    return capture_;
+}
+
 Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {
     if (&start.context() != &end.context()) return Reason::wrong_device;
     const Lease<Event> start_lease(start);
     if (!start_lease) return Reason::closed;
     const Lease<Event> end_lease(end);
     if (!end_lease) return Reason::closed;
+    if (start.capture() || end.capture()) return Reason::capturing;
     const ContextScope scope(start.context());
     if (!scope.status().ok()) return scope.status();
     const Records start_before = start.records_.load(std::memory_order_acquire);

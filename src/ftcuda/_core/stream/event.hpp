@@ -4,6 +4,7 @@
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
+#include "capture_session.hpp"
 
 namespace ftcuda::core {
 
@@ -28,7 +29,8 @@ public:
         return may_be_captured_.load(std::memory_order_relaxed) ||
                (records_.load(std::memory_order_relaxed) & shared) != 0;
     }
-    void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
+    // The session that the latest record is part of, while that captures: asking the driver would end the capture.
+    Ref<CaptureSession> capture() noexcept EXCLUDES(capture_mutex_);
 
     void close() noexcept {
         if (lifetime_.close()) destroy();
@@ -51,6 +53,8 @@ public:
     }
     // Into `cu_stream`, of the event's context; the caller has a lease on the event.
     Status record(abi::CUstream cu_stream) noexcept;
+    // The same, in a stream that may be captured, by that session if any.
+    Status record_captured(abi::CUstream cu_stream, CaptureSession* session) noexcept EXCLUDES(capture_mutex_);
 
     // Milliseconds from `start` to `end`, both recorded and reached.
     static Status elapsed(Event& start, Event& end, float& milliseconds) noexcept;
@@ -79,6 +83,10 @@ private:
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
     std::atomic<bool> may_be_captured_{false};
+
+    // Held for a record that may be captured, so that it says what the latest one is.
+    Mutex capture_mutex_{Rank::event_capture};
+    Ref<CaptureSession> capture_ GUARDED_BY(capture_mutex_);
 
     // Synchronises itself.
     Lifetime lifetime_;

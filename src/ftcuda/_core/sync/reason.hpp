@@ -29,6 +29,9 @@ enum class Reason : std::uint8_t {
     not_building,   // a graph builder takes work only between its begin and its end
     begun,          // it has begun already, and begins once
     unended,        // it has not ended well, and has no graph yet
+    body_unended,   // a graph within it, which began to build, has not ended
+    spoilt,         // a part of what it builds was lost
+    other_capture,  // what is waited for is part of the capture of a graph builder, and who waits is not
 };
 
 class [[nodiscard]] Status {

@@ -236,7 +236,10 @@ cdef class Device(DeviceHandle):
         Thread safety: atomic.
         """
         release_and_warn()
-        return GraphBuilder.create(self)
+        return GraphBuilder.create(self, 0)
+
+    cdef object graph_builder(self, int priority):
+        return GraphBuilder.create(self, priority)
 
     def allocate(self, size, *, stream=None):
         """Allocates device memory from :attr:`memory_resource`.

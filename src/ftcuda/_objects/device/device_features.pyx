@@ -60,6 +60,14 @@ def _tensor_maps(DeviceHandle device not None):
     return device.device().has_tensor_maps()
 
 
+def _graphs(DeviceHandle device not None):
+    return device.device().has_graphs()
+
+
+def _conditional_graphs(DeviceHandle device not None):
+    return device.device().has_conditional_graphs()
+
+
 def _flag(str attribute):
     """How to read the feature that one attribute of the device tells, and what that is called."""
     return lambda device: bool(_attribute(device, FLAGS[attribute])), f"CU_DEVICE_ATTRIBUTE_{attribute.upper()}"
@@ -80,6 +88,9 @@ FEATURES = {
     "ipc_events": _flag("ipc_event_supported"),
     "cooperative_launch": _flag("cooperative_launch"),
     "cluster_launch": _flag("cluster_launch"),
+    "graphs": (_graphs, "the entry points cuUserObjectCreate and cuGraphInstantiateWithFlags (drivers of CUDA 11.4)"),
+    "conditional_graphs": (
+        _conditional_graphs, "the entry point cuStreamBeginCaptureToGraph (drivers of CUDA 12.3)"),
     "tensor_maps": (
         _tensor_maps, "the entry point cuTensorMapEncodeTiled (drivers of CUDA 12) and a compute capability of 9.0"),
 }
@@ -97,6 +108,8 @@ class DeviceFeatures:
         Stream-ordered allocation of device, pinned and managed memory.
     managed_memory, concurrent_managed_access : bool
     virtual_memory_management, ipc_events, cooperative_launch, cluster_launch : bool
+    graphs, conditional_graphs : bool
+        Graphs can be built and launched; they can have conditional nodes.
     tensor_maps : bool
         Tensor maps can be made and used.
     """

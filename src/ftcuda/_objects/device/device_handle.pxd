@@ -7,6 +7,8 @@ cdef class DeviceHandle:
 
     cdef core.Device* device(self) noexcept nogil
     cdef core.Context* context_of(self) except NULL
+    # By the public class, which knows how: a builder of graphs, whose streams are of that priority.
+    cdef object graph_builder(self, int priority)
 
 
 cdef int known(object device_id) except -1

@@ -35,6 +35,9 @@ cdef class DeviceHandle:
         check(status, "use", self)
         return context
 
+    cdef object graph_builder(self, int priority):
+        raise NotImplementedError
+
 
 # One object for each device that there may be, which lives as long as the process. Filled when ftcuda is imported, once
 # `Device` is known; constant afterwards.

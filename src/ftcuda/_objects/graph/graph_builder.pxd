@@ -9,6 +9,7 @@ cdef class GraphBuilder(GraphSource):
     cdef core.GraphBuilder* _builder   # constant; closed by the last of close() and the end of this object
 
     cdef int check_primary(self, str verb) except -1
+    cdef tuple add_conditional(self, object condition, int kind, size_t count, str verb)
 
     @staticmethod
-    cdef GraphBuilder create(DeviceHandle device)
+    cdef GraphBuilder create(DeviceHandle device, int priority)

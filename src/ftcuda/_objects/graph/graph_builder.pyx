@@ -3,11 +3,17 @@
 import warnings
 from os import fspath
 
+from libc.stdint cimport uint64_t
 from libcpp cimport bool
+from libcpp.utility cimport move
+from libcpp.vector cimport vector
 
 cimport core.graph.graph_builder as core
+from core.completion.deferred_release cimport Retention
 from core.device.device cimport Context
+from core.driver.loader cimport loaded_driver
 from core.graph.graph_definition cimport GraphDefinition
+from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
 from core.stream.stream cimport CU_STREAM_NON_BLOCKING
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
@@ -15,25 +21,31 @@ from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.graph.graph cimport Graph
 from ftcuda._objects.graph.graph_source cimport GraphSource
 from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
+from ftcuda._objects.graph.graph_condition import GraphCondition, condition_of
 from ftcuda._objects.graph.graph_options import GraphDebugPrintOptions, debug_flags
 from ftcuda._objects.support.options import checked, integer
 from ftcuda._objects.support.texts import zero_ended
-from ftcuda.errors import ClosedError
+from ftcuda.errors import ClosedError, NotSupportedError
+
+cdef enum:
+    FIRST_WITH_SWITCH = 12080    # as cuDriverGetVersion says it; else came with it
 
 MODES = ("relaxed", "thread_local", "global")
+KINDS = {<int>core.Kind.primary: "", <int>core.Kind.part: " part", <int>core.Kind.body: " body"}
 
 
 cdef class GraphBuilder(GraphSource):
-    """A graph under construction. Made by :meth:`Device.create_graph_builder`.
+    """A graph under construction. Made by :meth:`Device.create_graph_builder` or :meth:`Stream.create_graph_builder`.
 
     Between :meth:`begin_building` and :meth:`end_building` it is a stream to :func:`launch`, to copies and to fills:
     nothing of it runs, and all of it becomes part of the graph. What is captured is kept for as long as the graph, its
     executables and their launches. Calls of several threads come one after the other.
     """
 
-    _made = "graph builders are made by Device.create_graph_builder()"
+    _made = "graph builders are made by Device.create_graph_builder() or Stream.create_graph_builder()"
 
     def __dealloc__(self):
         cdef bool lost = False
@@ -45,12 +57,12 @@ cdef class GraphBuilder(GraphSource):
                 warn_of_loss()
 
     @staticmethod
-    cdef GraphBuilder create(DeviceHandle device):
+    cdef GraphBuilder create(DeviceHandle device, int priority):
         cdef Ref[core.GraphBuilder] made
         cdef Status status
         cdef Context* context = device.context_of()
         with nogil:
-            status = core.GraphBuilder.create(context[0], CU_STREAM_NON_BLOCKING, 0, made)
+            status = core.GraphBuilder.create(context[0], CU_STREAM_NON_BLOCKING, priority, made)
         check(status, "create a graph builder on", device)
         return adopt(made.detach())
 
@@ -62,8 +74,10 @@ cdef class GraphBuilder(GraphSource):
         return 0
 
     cdef int check_primary(self, str verb) except -1:
-        if not self._builder.is_primary():
+        if self._builder.kind() == core.Kind.part:
             raise RuntimeError(f"cannot {verb} {self}: it is a part that split() made; join it, and ask the first one")
+        if self._builder.kind() == core.Kind.body and verb not in ("begin", "end"):
+            raise RuntimeError(f"cannot {verb} {self}: it builds the body of a node, of the builder that has the node")
         return 0
 
     def begin_building(self, mode="relaxed"):
@@ -92,7 +106,7 @@ cdef class GraphBuilder(GraphSource):
         return self
 
     def end_building(self):
-        """Ends the capture.
+        """Ends the capture. Those of the bodies of conditional nodes come before.
 
         Returns
         -------
@@ -105,6 +119,8 @@ cdef class GraphBuilder(GraphSource):
         ------
         CUDAError
             A part was not joined, or a call spoilt the capture. There is no graph then.
+        RuntimeError
+            A body is still building, or was lost half built.
         """
         cdef Status status
         self.check_primary("end")
@@ -116,6 +132,8 @@ cdef class GraphBuilder(GraphSource):
 
     def complete(self, options=None):
         """Makes a graph that can be launched, as often as it is called.
+
+        With conditional nodes in it the driver has one such graph at a time: close it before the next.
 
         Parameters
         ----------
@@ -197,7 +215,7 @@ cdef class GraphBuilder(GraphSource):
         return target
 
     def embed(self, child):
-        """Adds all of another builder's graph as one node. It is copied.
+        """Adds a copy of all of another builder's graph as one node; with conditional nodes the driver makes none.
 
         Parameters
         ----------
@@ -217,6 +235,150 @@ cdef class GraphBuilder(GraphSource):
             status = self._builder.embed(embedded._builder[0])
         if not status.ok():
             raise_status(status, "embed", f"{child} in {self}", (("the child", child), ("the builder", self)))
+
+    def callback(self, fn, *, user_data=None):
+        """Adds a call of a function of the host's. What comes after it waits until that has returned.
+
+        Parameters
+        ----------
+        fn : callable or function pointer of ctypes
+            A callable is called without arguments, by a thread of ftcuda's that makes such calls one after the other.
+            What it raises goes to `sys.unraisablehook`. It may call what it likes; what waits for the graph, or for
+            another such call, waits for ever. A function pointer is called by the driver's thread, with `user_data`,
+            and must not come to a call of the driver. Either is kept as long as the graph.
+        user_data : int or bytes-like, optional
+            For a function pointer. Bytes are copied, and the copy is kept as long as the graph.
+
+        At exit what was not called yet never is. The bodies of conditional nodes have no callbacks.
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        cdef Retention retention
+        if self._builder.is_in_body():
+            raise NotSupportedError(f"cannot add a callback to {self}: the bodies of conditional nodes have none")
+        cdef HostFunction found = host_function(fn, user_data, retention)
+        with nogil:
+            status = self._builder.call(found.function, found.user_data, move(retention))
+        check(status, "add a callback to", self)
+        release_and_warn()
+
+    def create_condition(self, default_value=None):
+        """Makes a condition for one conditional node of this builder's, which kernels set.
+
+        Parameters
+        ----------
+        default_value : int, optional
+            What it is when a launch of the graph begins, 32 bits. None: anything, until a kernel sets it.
+
+        Returns
+        -------
+        GraphCondition
+
+        Thread safety: atomic. Needs a driver of CUDA 12.3.
+        """
+        cdef Status status
+        cdef uint64_t handle = 0
+        cdef unsigned value = 0
+        cdef bool has_default = default_value is not None
+        if has_default:
+            number = integer(default_value, "default_value")
+            if not 0 <= number < 2**32:
+                raise ValueError(f"default_value must be from 0 to 2**32 - 1, not {number}")
+            value = number
+        with nogil:
+            status = self._builder.create_condition(has_default, value, handle)
+        check(status, "create a condition in", self)
+        return condition_of(handle)
+
+    cdef tuple add_conditional(self, object condition, int kind, size_t count, str verb):
+        cdef Status status
+        cdef vector[Ref[core.GraphBuilder]] bodies
+        cdef uint64_t handle
+        cdef size_t index
+        if not isinstance(condition, GraphCondition):
+            raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
+        if (count > 1 or kind == CU_GRAPH_COND_TYPE_SWITCH) and loaded_driver().version < FIRST_WITH_SWITCH:
+            raise NotSupportedError(f"cannot {verb} {self}: it needs a driver of CUDA 12.8 or newer")
+        handle = condition.handle
+        bodies.resize(count)
+        with nogil:
+            status = self._builder.add_conditional(handle, kind, bodies)
+        check(status, verb, self)
+        return tuple([adopt(bodies[index].detach()) for index in range(count)])
+
+    def if_then(self, condition):
+        """Adds a node that runs its body if the condition is not 0 when the graph comes to it.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this builder; each is for one node.
+
+        Returns
+        -------
+        GraphBuilder
+            Builds the body, between its own `begin_building` and `end_building`, before this one ends.
+
+        Thread safety: atomic. Needs a driver of CUDA 12.3.
+        """
+        return self.add_conditional(condition, CU_GRAPH_COND_TYPE_IF, 1, "add an if to")[0]
+
+    def if_else(self, condition):
+        """Adds a node that runs the first of two bodies if the condition is not 0, else the second.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this builder; each is for one node.
+
+        Returns
+        -------
+        tuple of GraphBuilder
+            Two, as of :meth:`if_then`.
+
+        Thread safety: atomic. Needs a driver of CUDA 12.8.
+        """
+        return self.add_conditional(condition, CU_GRAPH_COND_TYPE_IF, 2, "add an if with an else to")
+
+    def switch(self, condition, count):
+        """Adds a node that runs the body whose number the condition is; none if there is no such number.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this builder; each is for one node.
+        count : int
+            How many bodies.
+
+        Returns
+        -------
+        tuple of GraphBuilder
+            As of :meth:`if_then`.
+
+        Thread safety: atomic. Needs a driver of CUDA 12.8.
+        """
+        number = integer(count, "count")
+        if not 1 <= number < 2**16:
+            raise ValueError(f"count must be from 1 to {2**16 - 1}, not {number}")
+        return self.add_conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, number, "add a switch to")
+
+    def while_loop(self, condition):
+        """Adds a node that runs its body again and again, as long as the condition is not 0 before.
+
+        Parameters
+        ----------
+        condition : GraphCondition
+            Of this builder; each is for one node.
+
+        Returns
+        -------
+        GraphBuilder
+            As of :meth:`if_then`.
+
+        Thread safety: atomic. Needs a driver of CUDA 12.3.
+        """
+        return self.add_conditional(condition, CU_GRAPH_COND_TYPE_WHILE, 1, "add a loop to")[0]
 
     def debug_dot_print(self, path, options=None):
         """Writes the graph that was built as a file for Graphviz.
@@ -261,7 +423,7 @@ cdef class GraphBuilder(GraphSource):
     @property
     def is_join_required(self):
         """Whether it is a part that :meth:`split` made. Thread safety: atomic."""
-        return not self._builder.is_primary()
+        return self._builder.kind() == core.Kind.part
 
     @property
     def is_closed(self):
@@ -300,7 +462,7 @@ cdef class GraphBuilder(GraphSource):
         return hash((GraphBuilder, <size_t>self._builder))
 
     def __repr__(self):
-        state = " closed" if self._builder.is_closed() else " part" if not self._builder.is_primary() else ""
+        state = " closed" if self._builder.is_closed() else KINDS[<int>self._builder.kind()]
         return f"<GraphBuilder {self._stream.number():#x}{state}>"
 
 

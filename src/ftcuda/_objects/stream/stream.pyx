@@ -296,6 +296,23 @@ cdef class Stream:
         """
         return ExclusiveSection(self)
 
+    def create_graph_builder(self):
+        """Creates a builder of graphs, on the stream's device and of its priority.
+
+        What the stream is given is captured by nobody: a builder has a stream of its own.
+
+        Returns
+        -------
+        GraphBuilder
+
+        Thread safety: atomic.
+        """
+        if self.is_closed:
+            raise ClosedError(f"cannot create a graph builder beside {self}: it is closed")
+        release_and_warn()
+        cdef core.Stream* beside = self.on(NULL)
+        return device_of(&beside.context()).graph_builder(beside.priority())
+
     def close(self):
         """Closes the stream; calls in progress complete, and submitted work runs on. Idempotent.
 

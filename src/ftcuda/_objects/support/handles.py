@@ -3,6 +3,14 @@
 from numbers import Integral
 
 
+class OwnHandle:
+    """The class below those of ours that stand for a number of the driver's, their `handle`, also as an argument."""
+
+    __slots__ = ()
+
+    handle: int
+
+
 def handle_of(value: object) -> int | None:
     """Returns the number of a handle; None for what is none.
 
@@ -12,6 +20,8 @@ def handle_of(value: object) -> int | None:
         return None
     if isinstance(value, Integral):
         return value.__index__()
+    if isinstance(value, OwnHandle):
+        return value.handle
     if type(value).__module__.startswith("cuda.bindings") and hasattr(value, "__int__"):
         return int(value)  # CUdeviceptr and its like have no __index__
     return None

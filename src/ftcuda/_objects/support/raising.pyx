@@ -89,6 +89,21 @@ OUTCOMES = {
         RuntimeError, "it has begun before, and builds one graph; make another builder for another graph", (),
     ),
     <int>Reason.unended: (RuntimeError, "it has no graph yet; call end_building() first", ()),
+    <int>Reason.body_unended: (
+        RuntimeError, "the body of one of its conditional nodes is still building; end that first", (),
+    ),
+    <int>Reason.spoilt: (
+        RuntimeError,
+        "the body of a conditional node was closed or lost half built, or the driver failed amid an addition; close "
+        "this builder, and build the graph anew",
+        (),
+    ),
+    <int>Reason.other_capture: (
+        RuntimeError,
+        "a graph builder's work waits only for work of the same capture, and nobody else waits for that; split() and "
+        "join() order what a builder captures, and launches of its graph the rest",
+        (),
+    ),
     <int>Reason.forked: (
         ForkedProcessError,
         "this process was forked from one that used CUDA, which does not survive a fork; start workers with "

@@ -32,6 +32,10 @@ cdef extern from "_core/device/device.hpp" namespace "ftcuda::core" nogil:
         bool has_managed_pools()
         bool has_tensor_maps()
         @staticmethod
+        bool has_graphs()
+        @staticmethod
+        bool has_conditional_graphs()
+        @staticmethod
         Device* found(int ordinal)
 
     enum: DEVICE_LIMIT "ftcuda::core::Device::limit"

@@ -20,6 +20,9 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         not_building
         begun
         unended
+        body_unended
+        spoilt
+        other_capture
 
     cppclass Status:
         Status()

@@ -1,0 +1,42 @@
+// Functions of the caller's, each known by an address, that the driver calls in the order of a stream: what comes
+// behind waits until they return.
+//
+// The driver's thread calls none of them. Any code may come to a call of the driver, a finalizer's that frees memory
+// for one, and from that thread such a call fails or hangs. So it waits for one thread of the caller's, which takes
+// them and calls them one after the other. At exit nobody is waited for any more.
+#pragma once
+
+#include "deferred_release.hpp"
+
+namespace ftcuda::core {
+
+class HostCall final : public Shared {
+public:
+    // For as long as `retention` is; returns what run() is told.
+    static void* make(deferred_release::Retention& retention, Ref<deferred_release::ForeignReference> function);
+
+    // For the driver: `call` is one of these. Returns when the function has.
+    static void run(void* call) noexcept;
+
+private:
+    explicit HostCall(Ref<deferred_release::ForeignReference> function) noexcept : function_(std::move(function)) {}
+    ~HostCall() override = default;
+
+    const Ref<deferred_release::ForeignReference> function_;
+};
+
+namespace host_calls {
+
+// True for who must start the thread: nobody has, or who had could not.
+bool claim_thread() noexcept;
+void give_claim_back() noexcept;
+
+// For the thread alone: the next function to call, for which it waits; and that the one that was taken has returned.
+void* take();
+void finish() noexcept;
+
+// From now on nothing is called, and nobody waits.
+void end() noexcept;
+
+}  // namespace host_calls
+}  // namespace ftcuda::core
