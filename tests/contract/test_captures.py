@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from ctypes import byref, c_size_t, c_void_p
+from ctypes import byref, c_int, c_size_t, c_ulonglong, c_void_p
 
 import pytest
 
@@ -66,6 +66,36 @@ def test_streams_fork_and_join_by_events(driver, memory):
     graph = driver.end(first)
     assert driver.shape(graph) == ([KERNEL] * 5, {(0, 1), (0, 2), (0, 3), (1, 4), (2, 4), (3, 4)})
     assert driver.status(second) == driver.status(third) == 0
+
+
+def test_edges_have_data(driver, memory):
+    """For each node that comes before what is captured next, all zeros: it is waited for as a whole."""
+    driver.needs(12, 3)
+    stream = driver.stream()
+    driver.begin(stream)
+    driver.launch(stream, "store", memory.at(0), 1)
+    status, number, graph, nodes, edges, count = c_int(), c_ulonglong(), c_void_p(), c_void_p(), c_void_p(), c_size_t()
+    found = map(byref, (status, number, graph, nodes, edges, count))
+    driver.call("cuStreamGetCaptureInfo_v3", stream, *found)
+    assert (status.value, count.value) == (1, 1)
+    assert ctypes.string_at(edges.value, 8) == bytes(8)
+    driver.end(stream)
+
+
+def test_a_stream_that_was_joined_may_end(driver, memory):
+    first, second = driver.stream(), driver.stream()
+    driver.begin(first)
+    driver.launch(first, "store", memory.at(0), 1)
+    driver.wait(second, driver.record(first))
+    driver.launch(second, "store", memory.at(1), 2)
+    driver.wait(first, driver.record(second))
+    driver.destroy(second)
+    assert driver.status(first) == 1
+    driver.launch(first, "add", memory.at(2), memory.at(0), memory.at(1))
+    graph = driver.end(first)
+    assert driver.shape(graph) == ([KERNEL] * 3, {(0, 1), (0, 2), (1, 2)})
+    driver.run(driver.executable(graph))
+    assert memory.words[2] == 3
 
 
 def test_what_is_submitted_after_an_event_does_not_come_before_who_waits(driver, memory):

@@ -2,6 +2,8 @@
 
 #include "violations.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::sim::lost_captures {
 
 namespace {
@@ -13,10 +15,18 @@ bool has_lost_a_body(const Graph& graph) {
     return found;
 }
 
+// Whether nothing can come behind what it captured any more, once it is gone.
+bool leaves_work_behind(const Stream& stream) {
+    const Capture& capture = *stream.capture;
+    return std::none_of(capture.joined.begin(), capture.joined.end(), [&](const std::shared_ptr<Stream>& other) {
+        return other.get() != &stream && come_before(stream.captured, other->captured);
+    });
+}
+
 }  // namespace
 
 void stream_destroyed(const Stream& stream) {
-    if (!stream.capture) return;
+    if (!stream.capture || (stream.capture->origin.get() != &stream && !leaves_work_behind(stream))) return;
     violation("stream destroyed while it captures");
     stream.capture->invalidated = true;  // of one that only joined it: nothing can end it well any more
 }

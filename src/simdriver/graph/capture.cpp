@@ -59,7 +59,8 @@ CUresult tell_capture(CUstream handle, int* status, unsigned long long* id, CUgr
     if (id != nullptr) *id = capture->id;
     if (graph != nullptr) *graph = capture->graph->handle;
     if (dependencies != nullptr) *dependencies = stream->shown.data();
-    if (edges != nullptr) *edges = nullptr;  // all of them wait for the whole of a node
+    stream->shown_edges.assign(stream->shown.size(), {});  // all of them wait for the whole of a node
+    if (edges != nullptr) *edges = stream->shown_edges.data();
     if (count != nullptr) *count = stream->shown.size();
     return CUDA_SUCCESS;
 }

@@ -94,6 +94,7 @@ struct Stream {
     std::shared_ptr<Capture> capture;
     std::vector<std::shared_ptr<Node>> captured;  // what the next node that is captured here comes after
     std::vector<CUgraphNode> shown;               // the same, as cuStreamGetCaptureInfo showed it
+    std::vector<CUgraphEdgeData> shown_edges;     // to each of them, all alike
 
     Point latest() const { return {queue, queue->submitted, queue->clock}; }
 };
