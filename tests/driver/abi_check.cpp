@@ -5,7 +5,9 @@
 namespace ftcuda::abi {
 #define FTCUDA_SIM_ENTRY(symbol, name, version, parameters) using signature_of_##symbol = CUresult parameters;
 #include "../../src/simdriver/calls/entry_points.def"
+constexpr unsigned conditions_begin_with_their_default = CU_GRAPH_COND_ASSIGN_DEFAULT;
 }  // namespace ftcuda::abi
+using ftcuda::abi::conditions_begin_with_their_default;
 
 #include <cuda.h>
 #include <cudaTypedefs.h>
@@ -189,7 +191,7 @@ SAME_VALUE(CU_GRAPH_NODE_TYPE_WAIT_EVENT);
 SAME_VALUE(CU_GRAPH_NODE_TYPE_EVENT_RECORD);
 #if CUDA_VERSION >= 12030
 SAME_VALUE(CU_GRAPH_NODE_TYPE_CONDITIONAL);
-SAME_VALUE(CU_GRAPH_COND_ASSIGN_DEFAULT);
+static_assert(conditions_begin_with_their_default == CU_GRAPH_COND_ASSIGN_DEFAULT, "flag of conditions");
 SAME_VALUE(CU_GRAPH_COND_TYPE_IF);
 SAME_VALUE(CU_GRAPH_COND_TYPE_WHILE);
 #endif
