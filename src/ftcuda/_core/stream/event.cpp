@@ -61,14 +61,14 @@ Status Event::record(CUstream cu_stream) noexcept {
 }
 
 Status Event::record_captured(CUstream cu_stream, CaptureSession* session) noexcept {
-    may_be_captured_.store(true, std::memory_order_relaxed);
+    records_.fetch_or(captured, std::memory_order_relaxed);
     const Lock lock(capture_mutex_);
     capture_ = session != nullptr ? Ref<CaptureSession>(*session) : Ref<CaptureSession>();
     return record(cu_stream);
 }
 
 Ref<CaptureSession> Event::capture() noexcept {
-    if (!may_be_captured_.load(std::memory_order_relaxed)) return {};
+    if (!has_been_captured()) return {};
     const Lock lock(capture_mutex_);
     if (capture_ && !capture_->is_capturing()) capture_ = {};
     return capture_;

@@ -26,9 +26,10 @@ public:
     // Whether a stream that waits for it may become part of a capture: a stream that may be captured recorded it, or
     // others may. Relaxed: what a thread submits sees what was submitted before it, in whatever thread.
     bool may_be_captured() const noexcept {
-        return may_be_captured_.load(std::memory_order_relaxed) ||
-               (records_.load(std::memory_order_relaxed) & shared) != 0;
+        return (records_.load(std::memory_order_relaxed) & (shared | captured)) != 0;
     }
+    // Whether a stream that may be captured recorded it once, so that later records say what they are part of.
+    bool has_been_captured() const noexcept { return (records_.load(std::memory_order_relaxed) & captured) != 0; }
     // The session that the latest record is part of, while that captures: asking the driver would end the capture.
     Ref<CaptureSession> capture() noexcept EXCLUDES(capture_mutex_);
 
@@ -66,11 +67,13 @@ private:
 
     void destroy() noexcept;
 
-    // Of records_: how many records have ended, how many are in progress, and whether others have the handle.
+    // Of records_: how many records have ended, how many are in progress, whether others have the handle, and whether a
+    // stream that may be captured recorded it.
     using Records = std::uint64_t;
     static constexpr Records in_progress = 0xffff;
     static constexpr Records ended = 0x1'0000;
     static constexpr Records shared = Records{1} << 63;
+    static constexpr Records captured = Records{1} << 62;
 
     // Constant after construction.
     Context* const context_;
@@ -82,7 +85,6 @@ private:
     // finds the event known to be done sees what the one who asked the driver saw.
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
-    std::atomic<bool> may_be_captured_{false};
 
     // Held for a record that may be captured, so that it says what the latest one is.
     Mutex capture_mutex_{Rank::event_capture};

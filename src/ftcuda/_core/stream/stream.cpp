@@ -202,7 +202,7 @@ Status Stream::record(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    if (may_be_captured() || event.may_be_captured()) return event.record_captured(cu_stream_, session());
+    if (may_be_captured() || event.has_been_captured()) return event.record_captured(cu_stream_, session());
     return event.record(cu_stream_);
 }
 
@@ -213,10 +213,7 @@ Status Stream::wait(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    if (event.may_be_captured() || session_) {
-        if (!may_wait_for(event.capture().get(), event.may_be_captured())) return Reason::other_capture;
-        note_capture();
-    }
+    if (event.may_be_captured() || session_) return join_capture(event);
     return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
 }
 
@@ -231,6 +228,12 @@ Status Stream::wait(Context& context, CUevent event) noexcept {
     const Status status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
     if (status.ok()) context.release_event(event);
     return status;
+}
+
+Status Stream::join_capture(Event& event) noexcept {
+    if (!may_wait_for(event.capture().get(), event.may_be_captured())) return Reason::other_capture;
+    note_capture();
+    return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
 }
 
 // To the driver, who waits for what is captured becomes part of that; who is captured waits for nothing else.

@@ -108,6 +108,7 @@ private:
     Status begin_submission() noexcept;
     void end_submission() noexcept;
     // What submissions to most streams never come to, apart from what they do.
+    [[gnu::noinline]] Status join_capture(Event& event) noexcept;
     [[gnu::noinline]] Status begin_captured() noexcept;
     [[gnu::noinline]] void end_slowly(Lifetime::Word before) noexcept;
     void end_captured(Lifetime::Word before) noexcept;
