@@ -81,7 +81,7 @@ void race_streams(Context& context, Kernel& kernel, MemoryResource& memory) {
         Ref<Buffer> buffer;
         CHECK(Buffer::allocate(memory, 64, stream.get(), buffer).ok());
         Ref<Event> event;
-        CHECK(Event::create(context, abi::CU_EVENT_DISABLE_TIMING, event).ok());
+        CHECK(Event::create(context, abi::CU_EVENT_DISABLE_TIMING, nullptr, event).ok());
         CHECK(fill(*buffer, 0, 4, *stream, nullptr).ok());
         CHECK(other->wait(*stream).ok());
         together(6, [&](unsigned index) {

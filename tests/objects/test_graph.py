@@ -179,10 +179,26 @@ def test_a_part_that_is_not_joined(make_builder, code):
     builder.begin_building()
     _, part = builder.split(2)
     launch(part, ONE, code.get_kernel("empty"))
-    with pytest.raises(CUDAError, match="join the parts that split"):
+    with pytest.raises(RuntimeError, match="join the parts that split"):
         builder.end_building()
     with pytest.raises(RuntimeError, match="no graph yet"):
         builder.complete()
+    GraphBuilder.join(builder, part).end_building().complete().close()
+
+
+@pytest.mark.parametrize("way", ["closed", "lost"])
+def test_a_part_that_is_gone(make_builder, code, way):
+    """The driver could end no capture without it, nor does it get more work."""
+    builder = make_builder()
+    builder.begin_building()
+    _, part = builder.split(2)
+    launch(part, ONE, code.get_kernel("empty"))
+    if way == "closed":
+        part.close()
+    del part, _
+    for refuse in (builder.end_building, lambda: launch(builder, ONE, code.get_kernel("empty")), lambda: builder.split(2)):
+        with pytest.raises(RuntimeError, match="a part, or the body"):
+            refuse()
 
 
 def test_a_graph_in_a_graph(make_builder, device, code, pinned, stream):
@@ -289,9 +305,11 @@ def test_nobody_ends_the_capture(make_builder, device, code, pinned, stream):
     buffer, view = new_log(pinned)
     builder.begin_building(mode="global")
     launch(builder, ONE, code.get_kernel("append"), buffer, 1)
-    asks = [builder.stream.sync, lambda: builder.stream.is_done, lambda: builder.stream.exclusive().__enter__()]
-    for refuse in (*asks, device.sync, lambda: device.sync(timeout=1)):
+    for refuse in (device.sync, lambda: device.sync(timeout=1)):
         with pytest.raises(CUDAError, match="is being captured"):
+            refuse()
+    for refuse in (builder.stream.sync, lambda: builder.stream.is_done, lambda: builder.stream.exclusive().__enter__()):
+        with pytest.raises(RuntimeError, match="it is a graph builder's"):
             refuse()
     builder.stream.close()
     device.create_event().close()
@@ -306,33 +324,60 @@ def test_nobody_ends_the_capture(make_builder, device, code, pinned, stream):
 
 
 def test_an_event_of_a_capture_is_part_of_it(make_builder, device, code, pinned, stream):
-    """Nobody asks it or waits for it elsewhere: to do so would end the capture."""
-    builder = make_builder()
+    """Nobody asks it, waits for it elsewhere, or records it there: the question would end the capture."""
+    builder, other = make_builder(), make_builder()
     buffer, view = new_log(pinned)
-    event, before = device.create_event({"timing_enabled": True}), device.create_event({"timing_enabled": True})
-    stream.record(before)
+    before = stream.record(options={"timing_enabled": True})
     builder.begin_building()
+    other.begin_building()
     launch(builder, ONE, code.get_kernel("append"), buffer, 1)
-    builder.stream.record(event)
+    event = builder.stream.record(options={"timing_enabled": True})
     builder.stream.wait(event)
-    for refuse in (lambda: event.is_done, event.sync, lambda: event.sync(timeout=1), lambda: event - before):
-        with pytest.raises(CUDAError, match="is being captured"):
-            refuse()
-    other = make_builder().begin_building()
-    waits = [lambda: stream.wait(event), lambda: stream.wait(builder), lambda: other.stream.wait(event)]
-    for refuse in (*waits, lambda: other.stream.wait(builder), lambda: builder.stream.wait(before), lambda: builder.stream.wait(stream)):
-        with pytest.raises(RuntimeError, match="work of the same capture"):
-            refuse()
-    launch(builder, ONE, code.get_kernel("append"), buffer, 2)
-    graph = builder.end_building().complete()
-    other.end_building()
+    builder.stream.record(event)
+    for when in ("while it builds", "after"):
+        for refuse in (lambda: event.is_done, event.sync, lambda: event.sync(timeout=1), lambda: event - before):
+            with pytest.raises(RuntimeError, match="it is a graph builder's"):
+                refuse()
+        waits = [lambda: stream.wait(event), lambda: stream.wait(builder), lambda: other.stream.wait(event), lambda: other.stream.wait(builder)]
+        inside = [lambda thing=thing: builder.stream.wait(thing) for thing in (before, stream, ftcuda.LEGACY_DEFAULT_STREAM, other)]
+        records = [lambda: stream.record(event), lambda: builder.stream.record(before)]
+        for refuse in (*waits, *inside, *records):
+            with pytest.raises(RuntimeError, match="work of the same capture|after its begin_building"):
+                refuse()
+        if when == "while it builds":
+            launch(builder, ONE, code.get_kernel("append"), buffer, 2)
+            graph = builder.end_building().complete()
+            other.end_building()
     graph.launch(stream)
-    stream.record(event)
-    event.sync()
-    assert event.is_done and written(view) == [1, 2]
+    stream.sync()
+    assert written(view) == [1, 2]
     graph.close()
     event.close()
     before.close()
+
+
+@pytest.mark.thread_unsafe(reason="makes threads of its own")
+def test_nothing_that_others_ask_ends_a_capture_that_begins(device, code, stream):
+    """Beside the very moment when it begins: who may ask is no question of time."""
+
+    def race(index):
+        if index == 0:
+            for _ in range(200):
+                builder = builders[0]
+                builder.begin_building()
+                launch(builder, ONE, code.get_kernel("empty"))
+                builder.end_building()
+                builders[0] = device.create_graph_builder()
+            builders[0] = None
+            return
+        while (builder := builders[0]) is not None:
+            for ask in (builder.stream.sync, lambda builder=builder: builder.stream.is_done, lambda builder=builder: stream.wait(builder)):
+                with pytest.raises((RuntimeError, ClosedError)):
+                    ask()
+
+    builders = [device.create_graph_builder()]
+    ftcuda.testing.together(3, race)
+    stream.sync()
 
 
 def test_a_builder_beside_a_stream(device, code, pinned):
@@ -383,7 +428,8 @@ def test_closed(make_builder, code, pinned, stream):
     ("call", "error", "match"),
     [
         (lambda builder, stream: builder.begin_building(mode="lazy"), ValueError, "relaxed"),
-        (lambda builder, stream: builder.split(1), ValueError, "2 at least"),
+        (lambda builder, stream: builder.split(1), ValueError, "from 2 to 4096"),
+        (lambda builder, stream: builder.split(10**30), ValueError, "from 2 to 4096"),
         (lambda builder, stream: builder.split(2.5), TypeError, "count must be an int"),
         (lambda builder, stream: GraphBuilder.join(builder), ValueError, "2 builders"),
         (lambda builder, stream: GraphBuilder.join(builder, stream), TypeError, "GraphBuilder, not Stream"),

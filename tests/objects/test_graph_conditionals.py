@@ -211,8 +211,24 @@ def test_a_body_that_is_closed_half_built(make_plan):
     body = plan.builder.if_then(plan.builder.create_condition(1)).begin_building()
     plan.append(body, 1)
     body.close()
-    with pytest.raises(RuntimeError, match="closed or lost half built"):
+    with pytest.raises(RuntimeError, match="was closed or lost half built"):
         plan.builder.end_building()
+    plan.builder.close()
+
+
+@pytest.mark.parametrize("end", [True, False])
+def test_a_body_with_a_part_that_was_not_joined(make_plan, end):
+    """Whoever closes what is around it leaves the driver no graph of which a body is gone."""
+    plan = make_plan()
+    body = plan.builder.if_then(plan.builder.create_condition(1)).begin_building()
+    parts = body.split(2)
+    plan.append(parts[1], 1)
+    if end:
+        with pytest.raises(RuntimeError, match="join the parts"):
+            body.end_building()
+    body.close()
+    with pytest.raises(RuntimeError, match="closed or lost half built"):
+        plan.append(plan.builder, 1)
     plan.builder.close()
 
 
@@ -222,7 +238,7 @@ def test_a_body_that_is_lost_half_built(make_plan):
     body = plan.builder.if_then(plan.builder.create_condition(1)).begin_building()
     with pytest.warns(ResourceWarning, match="lost while it captured"):
         del body
-    with pytest.raises(RuntimeError, match="closed or lost half built"):
+    with pytest.raises(RuntimeError, match="was closed or lost half built"):
         plan.builder.end_building()
 
 

@@ -47,9 +47,8 @@ Status GraphBuilder::split(Ref<GraphBuilder>& part) {
 }
 
 Status GraphBuilder::join(GraphBuilder& part) {
-    if (is_closed() || part.closed_.exchange(true, std::memory_order_acq_rel)) return Reason::closed;
-    const Status status = session_->join(*stream_, *part.stream_);
-    if (!status.ok()) part.closed_.store(false, std::memory_order_release);
+    const Status status = session_->join(*stream_, *part.stream_);  // which knows who is closed
+    if (status.ok()) part.closed_.store(true, std::memory_order_release);
     return status;
 }
 
@@ -131,7 +130,7 @@ Status GraphBuilder::add_node(std::uint64_t condition, int type, const std::vect
 
 bool GraphBuilder::close() noexcept {
     if (is_forked() || closed_.exchange(true, std::memory_order_acq_rel)) return false;
-    stream_->end_captured_work();
+    session_->leave(*stream_);
     if (kind_ == Kind::part) return false;
     Ref<GraphDefinition> gone;
     {

@@ -43,7 +43,8 @@ bool CaptureSession::is_within(const CaptureSession& other) const noexcept {
 
 Status CaptureSession::capturing() const noexcept {
     if (closed_) return Reason::closed;
-    return capturing_.load(std::memory_order_relaxed) ? Status() : Reason::not_building;
+    if (!capturing_.load(std::memory_order_relaxed)) return Reason::not_building;
+    return hierarchy_->is_spoilt_ ? Reason::spoilt : Status();
 }
 
 Status CaptureSession::begin() {
@@ -55,6 +56,7 @@ Status CaptureSession::begin() {
     const Lock lock(hierarchy_->mutex_);
     if (closed_) return Reason::closed;
     if (begun_) return Reason::begun;
+    if (hierarchy_->is_spoilt_) return Reason::spoilt;
     if (outer_ && !outer_->is_capturing()) return Reason::not_building;
     std::vector<CaptureSession*>& all = hierarchy_->capturing_;
     all.reserve(all.size() + 1);
@@ -85,7 +87,7 @@ Status CaptureSession::end_capture(CUgraph& graph) noexcept {
     unlist();
     if (outer_) {
         graph = nullptr;  // it is in the outer session's
-        if (!status.ok()) hierarchy_->is_spoilt_ = true;
+        if (!status.ok()) hierarchy_->is_spoilt_ = hierarchy_->is_broken_ = true;
     }
     return status;
 }
@@ -95,14 +97,20 @@ bool CaptureSession::still_captures() const noexcept {
     return cu.cuStreamIsCapturing(origin_, &state).ok() && state != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
+void CaptureSession::join_parts() noexcept {
+    for (Stream* const part : parts_) order(*part, *streams_.front()).ignore();
+    parts_.clear();
+}
+
 void CaptureSession::lose(bool may_call) noexcept {
     const std::vector<CaptureSession*>& all = hierarchy_->capturing_;
     for (std::size_t index = all.size(); index != 0; --index) {
         CaptureSession& each = *all[index - 1];
         if (&each != this && !each.is_within(*this)) continue;
         CUgraph graph = nullptr;
-        // What fails here failed before: a capture that was spoilt, or parts that were never joined.
-        if (may_call && each.end_capture(graph).ok() && graph != nullptr)
+        if (may_call) each.join_parts();  // or the driver would fail
+        // What fails here failed before: a capture that others spoilt.
+        if (may_call && each.end_capture(graph).ok() && graph != nullptr && !hierarchy_->is_broken_)
             deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph)), "destroy", "graph");
         if (each.is_capturing()) each.unlist();
     }
@@ -115,7 +123,7 @@ Status CaptureSession::end(CUgraph& graph, Ref<CapturedOperands>& operands) {
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
-    if (hierarchy_->is_spoilt_) return Reason::spoilt;
+    if (!parts_.empty()) return Reason::unjoined;
     for (const CaptureSession* const each : hierarchy_->capturing_) {
         if (each->is_within(*this)) return Reason::body_unended;
     }
@@ -161,13 +169,16 @@ Status CaptureSession::fork(Stream& stream, Ref<Stream>& forked) {
     const RelaxedCapture relaxed;
     const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
+    if (stream.is_over()) return Reason::closed;
     streams_.reserve(streams_.size() + 1);
+    parts_.reserve(parts_.size() + 1);
     Ref<Stream> made;
     if (const Status status = Stream::create_captured(context_, stream.flags(), stream.priority(), *this, made);
         !status.ok())
         return status;
     streams_.push_back(made.get());
     if (const Status status = order(stream, *made); !status.ok()) return status;
+    parts_.push_back(made.get());
     forked = std::move(made);
     return {};
 }
@@ -178,9 +189,19 @@ Status CaptureSession::join(Stream& stream, Stream& other) {
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
+    if (stream.is_over() || other.is_over()) return Reason::closed;
     const Status status = order(other, stream);
-    if (status.ok()) other.end_captured_work();
-    return status;
+    if (!status.ok()) return status;
+    other.end_captured_work();
+    parts_.erase(std::remove(parts_.begin(), parts_.end(), &other), parts_.end());
+    return {};
+}
+
+void CaptureSession::leave(Stream& part) noexcept {
+    const Lock lock(hierarchy_->mutex_);
+    const bool is_unjoined = std::find(parts_.begin(), parts_.end(), &part) != parts_.end();
+    if (is_unjoined && is_capturing()) hierarchy_->is_spoilt_ = true;
+    part.end_captured_work();
 }
 
 Status CaptureSession::order(Stream& first, Stream& then) {

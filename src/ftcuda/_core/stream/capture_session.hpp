@@ -40,8 +40,10 @@ class CaptureHierarchy final : public Shared {
     Ref<CapturedOperands> operands_ GUARDED_BY(mutex_);
     // Those that capture, in the order in which they began. Each has an owner that closes it before it ends.
     std::vector<CaptureSession*> capturing_ GUARDED_BY(mutex_);
-    // A part was lost: a graph within another one, half captured, or the order of a node.
+    // Something was lost: a part, a graph within another one half captured, or the order of a node. Nothing is added.
     bool is_spoilt_ GUARDED_BY(mutex_) = false;
+    // The driver failed in a graph within another one, and may have destroyed it: nobody touches what is around it.
+    bool is_broken_ GUARDED_BY(mutex_) = false;
 };
 
 class CaptureSession final : public Shared {
@@ -67,6 +69,8 @@ public:
     Status fork(Stream& stream, Ref<Stream>& forked) EXCLUDES(hierarchy_->mutex_);
     // What `stream` is given from now on comes after what `other`, of the same session, was given, which takes no more.
     Status join(Stream& stream, Stream& other) EXCLUDES(hierarchy_->mutex_);
+    // A stream that fork() made, and that was not joined, takes no more: there is no graph without it.
+    void leave(Stream& part) noexcept EXCLUDES(hierarchy_->mutex_);
     // Whether what it captures to is part of another session's graph.
     bool is_within_another() const noexcept { return static_cast<bool>(outer_); }
     // Where a stream is in its capture: in that graph, behind those nodes.
@@ -99,6 +103,7 @@ private:
     // one within another one.
     Status end_capture(abi::CUgraph& graph) noexcept REQUIRES(hierarchy_->mutex_);
     bool still_captures() const noexcept;
+    void join_parts() noexcept REQUIRES(hierarchy_->mutex_);
     // This one, which captures, and all within it. Their lock is one.
     void lose(bool may_call) noexcept NOT_ANALYSED;
     void unlist() noexcept REQUIRES(hierarchy_->mutex_);
@@ -122,6 +127,8 @@ private:
     // The origin first. They close with the session: one that ends before would take the capture with it. The session
     // has their handles, and so needs no references, which would be a cycle.
     std::vector<Stream*> streams_ GUARDED_BY(hierarchy_->mutex_);
+    // Those among them that fork() made and nobody has joined.
+    std::vector<Stream*> parts_ GUARDED_BY(hierarchy_->mutex_);
 };
 
 }  // namespace ftcuda::core

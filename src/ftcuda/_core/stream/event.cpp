@@ -10,12 +10,14 @@ namespace ftcuda::core {
 using driver::cu;
 using namespace abi;
 
-Status Event::create(Context& context, unsigned flags, Ref<Event>& event) {
+Status Event::create(Context& context, unsigned flags, CaptureSession* session, Ref<Event>& event) {
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();
     CUevent cu_event = nullptr;
     if (const Status status = context.observe(cu.cuEventCreate(&cu_event, flags)); !status.ok()) return status;
-    event = Ref<Event>::adopt(new Event(context, cu_event, flags));
+    Ref<CaptureSession> mine;
+    if (session != nullptr) mine = Ref<CaptureSession>(*session);
+    event = Ref<Event>::adopt(new Event(context, cu_event, flags, std::move(mine)));
     return {};
 }
 
@@ -28,7 +30,7 @@ void Event::destroy() noexcept {
 Status Event::synchronize(const Limit& limit) noexcept {
     const Lease<Event> lease(*this);
     if (!lease) return Reason::closed;
-    if (capture()) return Reason::capturing;
+    if (session_) return Reason::builders;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -40,7 +42,7 @@ Status Event::synchronize(const Limit& limit) noexcept {
 Status Event::query(bool& done) noexcept {
     const Lease<Event> lease(*this);
     if (!lease) return Reason::closed;
-    if (capture()) return Reason::capturing;
+    if (session_) return Reason::builders;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -60,27 +62,13 @@ Status Event::record(CUstream cu_stream) noexcept {
     return status;
 }
 
-Status Event::record_captured(CUstream cu_stream, CaptureSession* session) noexcept {
-    records_.fetch_or(captured, std::memory_order_relaxed);
-    const Lock lock(capture_mutex_);
-    capture_ = session != nullptr ? Ref<CaptureSession>(*session) : Ref<CaptureSession>();
-    return record(cu_stream);
-}
-
-Ref<CaptureSession> Event::capture() noexcept {
-    if (!has_been_captured()) return {};
-    const Lock lock(capture_mutex_);
-    if (capture_ && !capture_->is_capturing()) capture_ = {};
-    return capture_;
-}
-
 Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {
     if (&start.context() != &end.context()) return Reason::wrong_device;
     const Lease<Event> start_lease(start);
     if (!start_lease) return Reason::closed;
     const Lease<Event> end_lease(end);
     if (!end_lease) return Reason::closed;
-    if (start.capture() || end.capture()) return Reason::capturing;
+    if (start.session_ || end.session_) return Reason::builders;
     const ContextScope scope(start.context());
     if (!scope.status().ok()) return scope.status();
     const Records start_before = start.records_.load(std::memory_order_acquire);

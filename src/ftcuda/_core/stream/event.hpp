@@ -12,7 +12,8 @@ struct Limit;
 
 class Event final : public Shared {
 public:
-    static Status create(Context& context, unsigned flags, Ref<Event>& event);
+    // `session`: whose streams record it, and nobody else; null for an ordinary one.
+    static Status create(Context& context, unsigned flags, CaptureSession* session, Ref<Event>& event);
 
     Context& context() const noexcept { return *context_; }
     abi::CUevent cu_event() const noexcept { return cu_event_; }
@@ -28,10 +29,9 @@ public:
     bool may_be_captured() const noexcept {
         return (records_.load(std::memory_order_relaxed) & (shared | captured)) != 0;
     }
-    // Whether a stream that may be captured recorded it once, so that later records say what they are part of.
-    bool has_been_captured() const noexcept { return (records_.load(std::memory_order_relaxed) & captured) != 0; }
-    // The session that the latest record is part of, while that captures: asking the driver would end the capture.
-    Ref<CaptureSession> capture() noexcept EXCLUDES(capture_mutex_);
+    void note_capture() noexcept { records_.fetch_or(captured, std::memory_order_relaxed); }
+    // Such an event is not asked: it is part of a graph, and the question would end its capture.
+    const CaptureSession* session() const noexcept { return session_.get(); }
 
     void close() noexcept {
         if (lifetime_.close()) destroy();
@@ -54,15 +54,13 @@ public:
     }
     // Into `cu_stream`, of the event's context; the caller has a lease on the event.
     Status record(abi::CUstream cu_stream) noexcept;
-    // The same, in a stream that may be captured, by that session if any.
-    Status record_captured(abi::CUstream cu_stream, CaptureSession* session) noexcept EXCLUDES(capture_mutex_);
 
     // Milliseconds from `start` to `end`, both recorded and reached.
     static Status elapsed(Event& start, Event& end, float& milliseconds) noexcept;
 
 private:
-    Event(Context& context, abi::CUevent cu_event, unsigned flags) noexcept
-        : context_(&context), cu_event_(cu_event), flags_(flags) {}
+    Event(Context& context, abi::CUevent cu_event, unsigned flags, Ref<CaptureSession> session) noexcept
+        : context_(&context), cu_event_(cu_event), flags_(flags), session_(std::move(session)) {}
     ~Event() override = default;
 
     void destroy() noexcept;
@@ -79,16 +77,13 @@ private:
     Context* const context_;
     const abi::CUevent cu_event_;
     const unsigned flags_;
+    const Ref<CaptureSession> session_;
 
     // Synchronise themselves. A query that begins with no record in progress, and finds the event done, remembers the
     // records it began with: any later record changes them before the driver hears of it. Acquire and release: whoever
     // finds the event known to be done sees what the one who asked the driver saw.
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
-
-    // Held for a record that may be captured, so that it says what the latest one is.
-    Mutex capture_mutex_{Rank::event_capture};
-    Ref<CaptureSession> capture_ GUARDED_BY(capture_mutex_);
 
     // Synchronises itself.
     Lifetime lifetime_;

@@ -25,7 +25,7 @@ void ExclusiveSection::learn_of_tasks_by(const Tasks& tasks) noexcept {
 
 Status ExclusiveSection::begin(const void* holder, std::uint64_t task) {
     if (is_forked()) return Reason::forked;
-    if (stream_.session() != nullptr) return Reason::capturing;  // whose turn it is, its session says
+    if (stream_.session() != nullptr) return Reason::builders;  // whose turn it is, its session says
     if (is_mine()) {
         if (const Status status = check_task(); !status.ok()) return status;
     }

@@ -143,7 +143,7 @@ void Stream::destroy() noexcept {
 Status Stream::synchronize(const Limit& limit) noexcept {
     const Lease<Stream> lease(*this);
     if (!lease) return Reason::closed;
-    if (session_ && session_->is_capturing()) return Reason::capturing;  // which asking would end
+    if (session_) return Reason::builders;  // to ask it would end the capture
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -154,7 +154,7 @@ Status Stream::synchronize(const Limit& limit) noexcept {
 Status Stream::query(bool& done) noexcept {
     const Lease<Stream> lease(*this);
     if (!lease) return Reason::closed;
-    if (session_ && session_->is_capturing()) return Reason::capturing;
+    if (session_) return Reason::builders;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -202,7 +202,8 @@ Status Stream::record(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    if (may_be_captured() || event.has_been_captured()) return event.record_captured(cu_stream_, session());
+    if (event.session() != session_.get()) return Reason::other_capture;
+    if (may_be_captured()) event.note_capture();
     return event.record(cu_stream_);
 }
 
@@ -213,7 +214,8 @@ Status Stream::wait(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    if (event.may_be_captured() || session_) return join_capture(event);
+    if (event.session() != session_.get()) return Reason::other_capture;
+    if (event.may_be_captured()) note_capture();
     return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
 }
 
@@ -230,21 +232,9 @@ Status Stream::wait(Context& context, CUevent event) noexcept {
     return status;
 }
 
-Status Stream::join_capture(Event& event) noexcept {
-    if (!may_wait_for(event.capture().get(), event.may_be_captured())) return Reason::other_capture;
-    note_capture();
-    return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
-}
-
-// To the driver, who waits for what is captured becomes part of that; who is captured waits for nothing else.
-bool Stream::may_wait_for(const CaptureSession* capture, bool may_be_captured) const noexcept {
-    return capture != nullptr ? capture == session_.get() : !session_ || may_be_captured;
-}
-
 Status Stream::wait(Stream& other) noexcept {
-    const CaptureSession* const capture =
-        other.session_ && other.session_->is_capturing() ? other.session_.get() : nullptr;
-    if (!may_wait_for(capture, other.may_be_captured())) return Reason::other_capture;
+    // To the driver, who waits for what is captured becomes part of that; who is captured waits for nothing else.
+    if (other.session_.get() != session_.get()) return Reason::other_capture;
     // A private event: record and wait on a shared one are two steps that another thread's record may come between.
     CUevent event = nullptr;
     {

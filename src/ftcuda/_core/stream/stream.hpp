@@ -104,11 +104,9 @@ private:
     std::uint64_t per_thread_id() const noexcept;
     void destroy() noexcept;
     void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
-    bool may_wait_for(const CaptureSession* capture, bool may_be_captured) const noexcept;
     Status begin_submission() noexcept;
     void end_submission() noexcept;
     // What submissions to most streams never come to, apart from what they do.
-    [[gnu::noinline]] Status join_capture(Event& event) noexcept;
     [[gnu::noinline]] Status begin_captured() noexcept;
     [[gnu::noinline]] void end_slowly(Lifetime::Word before) noexcept;
     void end_captured(Lifetime::Word before) noexcept;

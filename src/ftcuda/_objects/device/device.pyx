@@ -224,7 +224,7 @@ cdef class Device(DeviceHandle):
         Thread safety: atomic.
         """
         release_and_warn()
-        return Event.create(self, options)
+        return Event.create(self, options, NULL)
 
     def create_graph_builder(self):
         """Creates a builder of graphs on the device.

@@ -34,6 +34,7 @@ cdef enum:
     FIRST_WITH_SWITCH = 12080    # as cuDriverGetVersion says it; else came with it
 
 MODES = ("relaxed", "thread_local", "global")
+MOST_BRANCHES = 4096  # each has a stream
 KINDS = {<int>core.Kind.primary: "", <int>core.Kind.part: " part", <int>core.Kind.body: " body"}
 
 
@@ -85,7 +86,7 @@ cdef class GraphBuilder(GraphSource):
 
         Parameters
         ----------
-        mode : {"relaxed", "thread_local", "global"}
+        mode : {"relaxed", "thread_local", "global"}, optional
             For programs of cuda.core. All of them are the first one here: nothing that another thread does ends the
             capture, and nobody is kept from anything by it.
 
@@ -97,7 +98,7 @@ cdef class GraphBuilder(GraphSource):
         Thread safety: atomic.
         """
         cdef Status status
-        if mode not in MODES:
+        if mode is not None and mode not in MODES:
             raise ValueError(f"mode must be one of {', '.join(map(repr, MODES))}, not {mode!r}")
         self.check_primary("begin")
         with nogil:
@@ -117,10 +118,11 @@ cdef class GraphBuilder(GraphSource):
 
         Raises
         ------
-        CUDAError
-            A part was not joined, or a call spoilt the capture. There is no graph then.
         RuntimeError
-            A body is still building, or was lost half built.
+            A part was not joined, or a body is still building: nothing is lost, and this may be called again. Or one of
+            them was closed or lost: close the builder.
+        CUDAError
+            A call spoilt the capture. There is no graph then.
         """
         cdef Status status
         self.check_primary("end")
@@ -156,7 +158,7 @@ cdef class GraphBuilder(GraphSource):
         Parameters
         ----------
         count : int
-            2 at least.
+            2 at least, 4096 at most.
 
         Returns
         -------
@@ -167,8 +169,8 @@ cdef class GraphBuilder(GraphSource):
         cdef Status status
         cdef Ref[core.GraphBuilder] made
         number = integer(count, "count")
-        if number < 2:
-            raise ValueError(f"count must be 2 at least, not {number}")
+        if not 2 <= number <= MOST_BRANCHES:
+            raise ValueError(f"count must be from 2 to {MOST_BRANCHES}, not {number}")
         parts = [self]
         while len(parts) < number:
             with nogil:
@@ -245,7 +247,8 @@ cdef class GraphBuilder(GraphSource):
             A callable is called without arguments, by a thread of ftcuda's that makes such calls one after the other.
             What it raises goes to `sys.unraisablehook`. It may call what it likes; what waits for the graph, or for
             another such call, waits for ever. A function pointer is called by the driver's thread, with `user_data`,
-            and must not come to a call of the driver. Either is kept as long as the graph.
+            and must not come to a call of the driver: of the type ``ctypes.CFUNCTYPE(None, ctypes.c_void_p)``. Either
+            is kept as long as the graph. One that refers to its own graph or builder keeps that, until it is closed.
         user_data : int or bytes-like, optional
             For a function pointer. Bytes are copied, and the copy is kept as long as the graph.
 
@@ -349,7 +352,7 @@ cdef class GraphBuilder(GraphSource):
         condition : GraphCondition
             Of this builder; each is for one node.
         count : int
-            How many bodies.
+            How many bodies, 4096 at most.
 
         Returns
         -------
@@ -359,8 +362,8 @@ cdef class GraphBuilder(GraphSource):
         Thread safety: atomic. Needs a driver of CUDA 12.8.
         """
         number = integer(count, "count")
-        if not 1 <= number < 2**16:
-            raise ValueError(f"count must be from 1 to {2**16 - 1}, not {number}")
+        if not 1 <= number <= MOST_BRANCHES:
+            raise ValueError(f"count must be from 1 to {MOST_BRANCHES}, not {number}")
         return self.add_conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, number, "add a switch to")
 
     def while_loop(self, condition):
@@ -478,5 +481,6 @@ cdef GraphBuilder adopt(core.GraphBuilder* made):
 
 
 cdef warn_of_loss():
-    text = "a graph builder was lost while it captured; the capture is ended, and its graph is gone"
-    warnings.warn(text, ResourceWarning)
+    if warnings is not None:  # as it is at the end of the process
+        text = "a graph builder was lost while it captured; the capture is ended, and its graph is gone"
+        warnings.warn(text, ResourceWarning)

@@ -1,4 +1,5 @@
 cimport core.stream.event as core
+from core.stream.capture_session cimport CaptureSession
 from ftcuda._objects.device.device_handle cimport DeviceHandle
 
 
@@ -7,4 +8,4 @@ cdef class Event:
     cdef object __weakref__
 
     @staticmethod
-    cdef Event create(DeviceHandle device, object options)
+    cdef Event create(DeviceHandle device, object options, CaptureSession* session)

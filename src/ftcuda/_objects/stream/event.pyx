@@ -2,6 +2,7 @@
 
 cimport core.stream.event as core
 from core.device.device cimport Context
+from core.stream.capture_session cimport CaptureSession
 from core.sync.limit cimport Limit
 from core.sync.ref cimport Ref
 from libcpp cimport bool
@@ -28,7 +29,7 @@ cdef class Event:
                 self._event.release()
 
     @staticmethod
-    cdef Event create(DeviceHandle device, object options):
+    cdef Event create(DeviceHandle device, object options, CaptureSession* session):
         cdef Ref[core.Event] made
         cdef Status status
         options = checked(options, EventOptions)
@@ -38,7 +39,7 @@ cdef class Event:
             flags |= core.CU_EVENT_BLOCKING_SYNC
         cdef Context* context = device.context_of()
         with nogil:
-            status = core.Event.create(context[0], flags, made)
+            status = core.Event.create(context[0], flags, session, made)
         check(status, "create an event on", device)
         cdef Event event = Event.__new__(Event)
         event._event = made.detach()

@@ -223,7 +223,7 @@ cdef class Stream:
         cdef Status status
         cdef core.Stream* stream = self.on(NULL)
         if event is None:
-            event = Event.create(device_of(&stream.context()), options)
+            event = Event.create(device_of(&stream.context()), options, stream.session())
         elif not isinstance(event, Event):
             raise TypeError(f"event must be an Event, not {type(event).__name__}")
         elif options is not None:

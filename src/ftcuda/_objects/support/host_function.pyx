@@ -12,6 +12,7 @@ from cpython.object cimport PyObject
 cimport core.completion.host_call as core
 from core.completion.deferred_release cimport Retention
 from core.completion.host_call cimport CUhostFn
+from core.sync.fork cimport is_forked
 from ftcuda._objects.support.deferred_release cimport foreign_reference, retain
 
 from ftcuda._objects.support.deferred_release import run_contained
@@ -40,6 +41,8 @@ cdef HostFunction native_function(object fn, object user_data, Retention& retent
     cdef size_t number = 0
     if address == 0:
         raise ValueError("fn is a null pointer")
+    if fn.restype is not None or tuple(fn.argtypes or ()) != (ctypes.c_void_p,):
+        raise TypeError("fn must be of the prototype ctypes.CFUNCTYPE(None, ctypes.c_void_p)")
     if user_data is None:
         retain(retention, fn)
     elif isinstance(user_data, int):
@@ -72,5 +75,7 @@ def call_for_ever():
         with nogil:
             function = <PyObject*>core.take()
         run_contained(<object>function)
+        if is_forked():
+            return  # the function forked, and this is the child
         with nogil:
             core.finish()

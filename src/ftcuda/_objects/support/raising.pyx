@@ -94,14 +94,22 @@ OUTCOMES = {
     ),
     <int>Reason.spoilt: (
         RuntimeError,
-        "the body of a conditional node was closed or lost half built, or the driver failed amid an addition; close "
-        "this builder, and build the graph anew",
+        "a part, or the body of a conditional node, was closed or lost half built, or the driver failed amid an "
+        "addition; close this builder, and build the graph anew",
+        (),
+    ),
+    <int>Reason.unjoined: (RuntimeError, "join the parts that split() made before end_building()", ()),
+    <int>Reason.builders: (
+        RuntimeError,
+        "it is a graph builder's: what is captured does not run, so that nobody waits for it or asks about it; ask the "
+        "stream in which the graph is launched",
         (),
     ),
     <int>Reason.other_capture: (
         RuntimeError,
-        "a graph builder's work waits only for work of the same capture, and nobody else waits for that; split() and "
-        "join() order what a builder captures, and launches of its graph the rest",
+        "a graph builder's work waits only for work of the same capture, by events that its own stream made, and "
+        "nobody else waits for that; split() and join() order what a builder captures, and launches of its graph the "
+        "rest",
         (),
     ),
     <int>Reason.forked: (

@@ -1,6 +1,7 @@
 from libcpp cimport bool
 
 from core.device.device cimport Context, CUevent
+from core.stream.capture_session cimport CaptureSession
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
@@ -14,7 +15,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
 cdef extern from "_core/stream/event.hpp" namespace "ftcuda::core" nogil:
     cppclass Event:
         @staticmethod
-        Status create(Context& context, unsigned flags, Ref[Event]& event) except +
+        Status create(Context& context, unsigned flags, CaptureSession* session, Ref[Event]& event) except +
         @staticmethod
         Status elapsed(Event& start, Event& end, float& milliseconds)
         Context& context()

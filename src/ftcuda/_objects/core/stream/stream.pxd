@@ -3,6 +3,7 @@ from libcpp cimport bool
 
 from core.completion.deferred_release cimport ForeignReference
 from core.device.device cimport Context, CUevent
+from core.stream.capture_session cimport CaptureSession
 from core.stream.event cimport Event
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
@@ -33,6 +34,7 @@ cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
         int priority()
         bool is_default()
         uint64_t id()
+        CaptureSession* session()
         void close()
         bool is_closed()
         bool enter()

@@ -21,6 +21,8 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         begun
         unended
         body_unended
+        unjoined
+        builders
         spoilt
         other_capture
 

@@ -1,0 +1,3 @@
+cdef extern from "_core/stream/capture_session.hpp" namespace "ftcuda::core" nogil:
+    cppclass CaptureSession:
+        pass
