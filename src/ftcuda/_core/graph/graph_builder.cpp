@@ -81,7 +81,7 @@ Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uin
     if (is_closed()) return Reason::closed;
     return session_->use(*stream_, [&](CUgraph graph) {
         return cu.cuGraphConditionalHandleCreate(&condition, graph, stream_->context().cu_context(), value,
-                                                 has_default ? CU_GRAPH_COND_ASSIGN_DEFAULT : 0);
+                                                 has_default ? unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT} : 0U);
     });
 }
 

@@ -214,6 +214,11 @@ Status Stream::wait(Event& event) noexcept {
     if (!lease) return Reason::closed;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
+    if (event.may_be_captured() || may_be_captured()) return wait_captured(event);
+    return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));
+}
+
+Status Stream::wait_captured(Event& event) noexcept {
     if (event.session() != session_.get()) return Reason::other_capture;
     if (event.may_be_captured()) note_capture();
     return context_->observe(cu.cuStreamWaitEvent(cu_stream_, event.cu_event(), 0));

@@ -108,6 +108,7 @@ private:
     void end_submission() noexcept;
     // What submissions to most streams never come to, apart from what they do.
     [[gnu::noinline]] Status begin_captured() noexcept;
+    [[gnu::noinline]] Status wait_captured(Event& event) noexcept;
     [[gnu::noinline]] void end_slowly(Lifetime::Word before) noexcept;
     void end_captured(Lifetime::Word before) noexcept;
 
