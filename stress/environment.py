@@ -61,9 +61,6 @@ class Environment(hazard.Environment):
         self.graph_builder = self.new_graph_builder()
         self.graph = self.graph_builder.complete()
         self.has_conditionals = self.device.features.conditional_graphs
-        self._outer = self.device.create_graph_builder().begin_building()
-        self.condition = self._outer.create_condition(1) if self.has_conditionals else None
-        self._outer.end_building()
         self.device.sync()
 
     def new_code(self):
@@ -79,6 +76,14 @@ class Environment(hazard.Environment):
 
     def nothing(self):
         """What graphs call back."""
+
+    def new_condition(self):
+        """Returns one of a builder that is gone."""
+        builder = self.device.create_graph_builder().begin_building()
+        try:
+            return builder.create_condition(1)
+        finally:
+            builder.close()
 
     def add_conditional(self, builder, add):
         """Adds a conditional node, where the driver knows such, and builds its bodies, which never run."""
