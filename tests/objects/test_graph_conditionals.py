@@ -7,7 +7,7 @@ import ftcuda
 from ftcuda import CUDAError, NotSupportedError, launch
 from ftcuda.graph import GraphBuilder, GraphCondition
 from tests.conftest import compile_code
-from tests.objects.test_graph import DRIVER, ONE, make_builder, new_log, written
+from tests.objects.test_graph import DRIVER, ONE, assert_nothing_left, make_builder, new_log, written
 
 __all__ = ["make_builder"]
 pytestmark = [
@@ -190,9 +190,7 @@ def test_what_a_body_uses_lives_as_long_as_the_graph(make_plan, stream, kernels)
     stream.sync()
     assert resource.statistics.current_count == 1
     graph.close()
-    stream.device.sync()
-    ftcuda.memory.wait_for_deallocations()
-    assert resource.statistics.current_count == 0
+    assert_nothing_left(resource, stream.device)
 
 
 def test_the_body_is_built_first(make_plan):
