@@ -3,6 +3,8 @@
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
+import pytest
+
 from tests.conftest import compile_code
 from tests.contract.graphs import array
 
@@ -35,9 +37,16 @@ extern "C" __global__ void maybe(int* place, int value) { if (value != 0) *place
 KERNELS = ("set", "copy", "count_to", "until", "store", "plus", "digit", "maybe")
 
 
-def kernels_of(device):
+@pytest.fixture(scope="module")
+def graph_kernels(device):
     code = compile_code(SOURCE)
     return {name: code.get_kernel(name) for name in KERNELS}
+
+
+@pytest.fixture
+def driver(driver):
+    driver.needs(12, 4)
+    return driver
 
 
 class Conditional(ctypes.Structure):

@@ -13,9 +13,10 @@ from tests.contract.conditionals import (
     NOT_SUPPORTED,
     SWITCH,
     WHILE,
+    driver,
+    graph_kernels,
     handle_in,
     instantiation,
-    kernels_of,
     node,
     only,
     parameters,
@@ -31,21 +32,11 @@ from tests.contract.graphs import (
     host_of,
 )
 
+__all__ = ["driver", "graph_kernels"]
 pytestmark = pytest.mark.thread_unsafe(reason="a call of another thread on the same device could end a capture")
 
 UPDATE_NOT_SUPPORTED = 6  # CUgraphExecUpdateResult
 FAILED, NOT_IN_A_BODY, OTHER_CONTEXTS, UNUSED_HANDLE = 1, 3, 4, 5  # CUgraphInstantiateResult
-
-
-@pytest.fixture(scope="module")
-def graph_kernels(device):
-    return kernels_of(device)
-
-
-@pytest.fixture
-def driver(driver):
-    driver.needs(12, 4)
-    return driver
 
 
 # ---- Handles and nodes -----------------------------------------------------------------------------------------------

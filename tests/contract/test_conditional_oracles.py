@@ -10,30 +10,21 @@ from tests.contract.conditionals import (
     SWITCH,
     WHILE,
     capture_into,
+    driver,
+    graph_kernels,
     handle_in,
     instantiation,
-    kernels_of,
     node,
     only,
 )
 from tests.contract.graphs import INVALID_VALUE, memory_of_the_device
-from tests.contract.test_graph_oracles import meet
+from tests.contract.test_graph_oracles import assert_the_seed_decides, meet
 
+__all__ = ["driver", "graph_kernels"]
 pytestmark = [
     simulated_only,
     pytest.mark.thread_unsafe(reason="waits for the whole device, and reads the violations of the whole process"),
 ]
-
-
-@pytest.fixture(scope="module")
-def graph_kernels(device):
-    return kernels_of(device)
-
-
-@pytest.fixture
-def driver(driver):
-    driver.needs(12, 4)
-    return driver
 
 
 def run_watched(driver, executable, launches=2):
@@ -161,29 +152,12 @@ def test_a_graph_whose_body_a_failed_capture_has_taken_is_not_instantiated(drive
 
 def test_a_schedule_interleaves_branches_of_a_body(driver, memory):
     """Two branches write the same word: which comes last depends on the seed alone."""
-    from ftcuda.testing import Schedule, together
-
     graph = driver.graph()
     handle = handle_in(driver, graph, 1)
     _, (body,) = node(driver, graph, [], handle)
     for value in (2, 3):
         driver.kernel(body, [], "store", memory.at(1), value)
-    executable, streams, context = driver.executable(graph), [driver.stream(), driver.stream()], driver.context()
-
-    def last_of(seed):
-        def launch(index):
-            driver.call("cuCtxSetCurrent", context)
-            if index == 0:
-                driver.call("cuGraphLaunch", executable, streams[0])
-            driver.call("cuStreamSynchronize", streams[index])
-
-        together(2, launch, schedule=Schedule("random", 5, seed))
-        return int(memory.words[1])
-
-    last_of(0)  # starts the threads of the branches
-    found = [last_of(seed) for seed in range(12)]
-    assert set(found) == {2, 3}
-    assert [last_of(seed) for seed in range(12)] == found
+    assert_the_seed_decides(driver, memory, driver.executable(graph))
 
 
 def test_no_clock_waits_for_a_while_that_waits_for_the_host(driver, memory):

@@ -14,26 +14,17 @@ from tests.contract.conditionals import (
     SWITCH,
     WHILE,
     capture_into,
+    driver,
     end_capture,
+    graph_kernels,
     handle_in,
-    kernels_of,
     node,
     only,
 )
 from tests.contract.graphs import KERNEL, array, memory_of_the_device
 
+__all__ = ["driver", "graph_kernels"]
 pytestmark = pytest.mark.thread_unsafe(reason="a call of another thread on the same device could end a capture")
-
-
-@pytest.fixture(scope="module")
-def graph_kernels(device):
-    return kernels_of(device)
-
-
-@pytest.fixture
-def driver(driver):
-    driver.needs(12, 4)
-    return driver
 
 
 # ---- What runs -----------------------------------------------------------------------------------------------------

@@ -172,13 +172,11 @@ def test_a_launch_with_memory_that_was_freed_is_a_violation(driver, memory, viol
     driver.call("cuMemFree_v2", again)
 
 
-@simulated_only
-def test_a_schedule_interleaves_branches(driver, memory):
-    """Two branches write the same word: which comes last depends on the seed alone."""
+def assert_the_seed_decides(driver, memory, executable):
+    """Which of two writes of the second word comes last, 2 or 3."""
     from ftcuda.testing import Schedule, together
 
-    executable, streams = branches(driver, memory, ordered=False), [driver.stream(), driver.stream()]
-    context = driver.context()
+    streams, context = [driver.stream(), driver.stream()], driver.context()
 
     def last_of(seed):
         def launch(index):
@@ -194,6 +192,12 @@ def test_a_schedule_interleaves_branches(driver, memory):
     found = [last_of(seed) for seed in range(12)]
     assert set(found) == {2, 3}
     assert [last_of(seed) for seed in range(12)] == found
+
+
+@simulated_only
+def test_a_schedule_interleaves_branches(driver, memory):
+    """Two branches write the same word: which comes last depends on the seed alone."""
+    assert_the_seed_decides(driver, memory, branches(driver, memory, ordered=False))
 
 
 @simulated_only
