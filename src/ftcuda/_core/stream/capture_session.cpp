@@ -49,7 +49,7 @@ Status CaptureSession::capturing() const noexcept {
 
 Status CaptureSession::begin() {
     if (is_forked()) return Reason::forked;
-    // What is captured is kept by the graph (operands.hpp).
+    // See Device::has_graphs(): what we capture needs none itself, what others capture does (operands.hpp).
     if (!cu.cuUserObjectCreate) return Status(Reason::absent, Entry::cuUserObjectCreate);
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
