@@ -369,6 +369,8 @@ FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }
+FTCUDA_SIM_EXPORT void* ftcuda_schedule_give_part() { return ftcuda::sim::scheduler::give_part(); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_take_part(void* part) { ftcuda::sim::scheduler::take_part(part); }
 
 // What src/ftcuda/_driver/background.hpp looks for.
 FTCUDA_SIM_EXPORT int ftcuda_background_may_go_on() {

@@ -166,6 +166,53 @@ def test_locks_of_the_core_name_their_holders(device, code):
     assert f"thread {holding} at cuFuncSetAttribute\n" in said
 
 
+def launch_callback(device, callback):
+    """In a stream of its own; returns when it has been called."""
+    stream = device.create_stream()
+    builder = stream.create_graph_builder().begin_building()
+    builder.callback(callback)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    for closed in (graph, builder, stream):
+        closed.close()
+
+
+def test_callbacks_have_a_turn(device):
+    """Those of two graphs, each in a worker of its own, and one thread calls both."""
+
+    def run(seed):
+        order = []
+
+        def work(index):
+            for _ in range(3):
+                launch_callback(device, lambda: (order.append(index), schedule.point(), order.append(index)))
+
+        together(2, work, schedule=Schedule("random", 5, seed))
+        assert sorted(order) == [0] * 6 + [1] * 6 and order[::2] == order[1::2]
+        return tuple(order), schedule.last_trace()
+
+    *_, before, after = ([run(seed) for seed in range(20)] for _ in range(3))  # the first ones fill what is in store
+    assert before == after
+    assert len({order for order, _ in before}) > 2
+
+
+@pytest.mark.skipif(
+    not simulation.has_schedule_points(),
+    reason="the schedule knows the thread of callbacks in builds with schedule points",
+)
+def test_a_callback_waits_for_a_scheduled_thread(device):
+    """Mutant: without take_part() in take(), the callback waits while its worker has the turn, for 20 s."""
+    for seed in range(5):
+        event, said = schedule.Event(), []
+        functions = (
+            lambda: launch_callback(device, lambda: said.append((event.wait(), simulation.schedule_is_on()))),
+            event.set,
+        )
+        together(2, lambda index: functions[index](), schedule=Schedule("random", seed=seed))
+        assert said == [(True, True)]
+
+
 def test_threads_that_pass_the_turn_to_each_other_do_not_starve_a_third(device):
     """Mutant: without `starvation`, whoever has the lowest priority never runs."""
 

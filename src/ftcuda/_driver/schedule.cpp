@@ -17,6 +17,8 @@ struct Scheduler {
     void (*unpark)(const void* key) = nullptr;
     void (*hold)(const void* key) = nullptr;
     void (*let_go)(const void* key) = nullptr;
+    void* (*give_part)() = nullptr;
+    void (*take_part)(void* part) = nullptr;
 };
 
 // Published once with release, when the driver is loaded; read with acquire.
@@ -32,8 +34,11 @@ void find(const Library& library) {
     found.unpark = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_unpark"));
     found.hold = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_hold"));
     found.let_go = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_let_go"));
+    found.give_part = reinterpret_cast<void* (*)()>(library.symbol("ftcuda_schedule_give_part"));
+    found.take_part = reinterpret_cast<void (*)(void*)>(library.symbol("ftcuda_schedule_take_part"));
     const bool complete = found.is_on != nullptr && found.point != nullptr && found.park != nullptr &&
-                          found.unpark != nullptr && found.hold != nullptr && found.let_go != nullptr;
+                          found.unpark != nullptr && found.hold != nullptr && found.let_go != nullptr &&
+                          found.give_part != nullptr && found.take_part != nullptr;
     if (complete) scheduler.store(&found, std::memory_order_release);
 }
 
@@ -61,6 +66,16 @@ void hold(const void* key) noexcept {
 
 void let_go(const void* key) noexcept {
     if (const Scheduler* const found = scheduler.load(std::memory_order_acquire)) found->let_go(key);
+}
+
+void* give_part() noexcept {
+    const Scheduler* const found = scheduler.load(std::memory_order_acquire);
+    return found != nullptr ? found->give_part() : nullptr;
+}
+
+void take_part(void* part) noexcept {
+    const Scheduler* const found = scheduler.load(std::memory_order_acquire);
+    if (found != nullptr && part != nullptr) found->take_part(part);
 }
 
 }  // namespace ftcuda::driver::schedule

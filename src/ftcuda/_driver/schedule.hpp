@@ -1,8 +1,8 @@
 // Points at which a test's scheduler may let another thread go on: at driver calls of itself, and, in a build with
 // -Dschedule_points=true, at the core's own atomics and locks. Other builds have no trace of them.
 //
-// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold and _let_go; the
-// simulated driver does.
+// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold, _let_go, _give_part
+// and _take_part; the simulated driver does.
 #pragma once
 
 #ifdef FTCUDA_SCHEDULE_POINTS
@@ -28,6 +28,11 @@ void unpark(const void* key) noexcept;
 // That this thread holds what others park for, so that a deadlock is reported with who holds what.
 void hold(const void* key) noexcept;
 void let_go(const void* key) noexcept;
+
+// Another thread goes on in the place of this one, which waits for it meanwhile in a way that nobody schedules: it
+// takes what give_part() returned, null where nobody schedules the thread. So does this one, when it goes on itself.
+void* give_part() noexcept;
+void take_part(void* part) noexcept;
 
 }  // namespace schedule
 }  // namespace ftcuda::driver

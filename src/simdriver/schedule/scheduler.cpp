@@ -405,6 +405,13 @@ void hold(const void* key) {
 
 void let_go(const void* key) { state().holders.erase(key); }
 
+void* give_part() { return is_scheduled() ? new std::shared_ptr<Thread>(std::move(self())) : nullptr; }
+
+void take_part(void* part) {
+    const std::unique_ptr<std::shared_ptr<Thread>> given(static_cast<std::shared_ptr<Thread>*>(part));
+    self() = std::move(*given);
+}
+
 void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept {
     how_to_attach.store(attach, std::memory_order_relaxed);
     how_to_detach.store(detach, std::memory_order_release);

@@ -95,6 +95,11 @@ void end_pauses();
 void hold(const void* key);
 void let_go(const void* key);
 
+// Another thread goes on as this one, from its take_part(), until it gives the part back. Null, and nothing is given,
+// if the thread takes no part in a session.
+void* give_part();
+void take_part(void* part);
+
 // How a thread lets go of its interpreter while it waits for its turn: `detach` returns null if there is nothing to let
 // go of, else what `attach` takes. Never called with the driver's lock held.
 void set_detachment(void* (*detach)(), void (*attach)(void*)) noexcept;

@@ -4,6 +4,8 @@
 // The driver's thread calls none of them. Any code may come to a call of the driver, a finalizer's that frees memory
 // for one, and from that thread such a call fails or hangs. So it waits for one thread of the caller's, which takes
 // them and calls them one after the other. At exit nobody is waited for any more.
+//
+// To a test's scheduler both threads are one: the driver's gives its part to the thread that calls, for the call.
 #pragma once
 
 #include "deferred_release.hpp"
@@ -31,9 +33,9 @@ namespace host_calls {
 bool claim_thread() noexcept;
 void give_claim_back() noexcept;
 
-// For the thread alone: the next function to call, for which it waits; and that the one that was taken has returned.
+// For the thread alone: the next function to call, for which it waits. The one that it took before has returned; who
+// waits for that goes on when this thread waits, so that a schedule never meets it elsewhere.
 void* take();
-void finish() noexcept;
 
 // From now on nothing is called, and nobody waits.
 void end() noexcept;

@@ -77,5 +77,3 @@ def call_for_ever():
         run_contained(<object>function)
         if is_forked():
             return  # the function forked, and this is the child
-        with nogil:
-            core.finish()

@@ -20,5 +20,4 @@ cdef extern from "_core/completion/host_call.hpp" namespace "ftcuda::core::host_
     bool claim_thread()
     void give_claim_back()
     void* take() except +
-    void finish()
     void end()
