@@ -90,7 +90,7 @@ class Workshop:
             raise RuntimeError(f"the mutant does not build:\n{result.stdout[-2000:]}")
 
     def notices(self, killer: str) -> bool:
-        """Runs a killer; whether it failed, as it should. One that does not end within the bound noticed nothing."""
+        """Runs a killer; whether it failed, as it should; `said` is what it said. One that is cut noticed nothing."""
         kind, *rest = killer.split()
         stress = [sys.executable, "-X", "faulthandler", "-m", "stress", "--driver", "sim", "--threads", "6", "--hazard"]
         command = {
@@ -129,9 +129,10 @@ class Workshop:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)  # and what it started
             process.wait()
-            if kind != "tsan" and code == 2:
-                said.seek(0)
-                raise RuntimeError(f"{killer}: {said.read().decode()[-2000:]}")
+            said.seek(0)
+            self.said = said.read().decode()[-2000:]
+        if kind != "tsan" and code == 2:
+            raise RuntimeError(f"{killer}: {self.said}")
         return code != 0
 
 
@@ -201,7 +202,10 @@ def main() -> int:
     for killer in quick_killers(mutants[name] for name in wanted):
         workshop.build(killer)
         if workshop.notices(killer):
-            print(f"'{killer}' fails without any mutant: what it noticed would mean nothing", file=sys.stderr)
+            print(
+                f"'{killer}' fails without any mutant: what it noticed would mean nothing:\n{workshop.said}",
+                file=sys.stderr,
+            )
             return 2
     for name in wanted:
         outcomes.append(try_mutant(workshop, name, mutants[name]))

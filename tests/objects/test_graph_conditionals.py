@@ -309,6 +309,26 @@ def test_a_condition_is_for_one_node_of_its_builder(make_plan):
         other.builder.if_then(plan.builder.create_condition())
 
 
+def test_no_graph_is_launched_with_a_condition_without_a_node(make_plan):
+    plan = make_plan()
+    outer, _ = plan.builder.create_condition(1), plan.builder.create_condition(1)
+    plan.fill(plan.builder.if_then(outer), 1)
+    plan.builder.end_building()
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="a condition without a conditional node"):
+            plan.builder.complete()
+
+
+def test_nor_with_one_in_a_body(make_plan):
+    plan = make_plan()
+    body = plan.builder.if_then(plan.builder.create_condition(1)).begin_building()
+    body.create_condition(1)
+    body.end_building()
+    plan.builder.end_building()
+    with pytest.raises(RuntimeError, match="a condition without a conditional node"):
+        plan.builder.complete()
+
+
 def test_conditions(make_plan):
     plan = make_plan()
     first, second = plan.builder.create_condition(), plan.builder.create_condition()
@@ -324,7 +344,7 @@ def test_conditions(make_plan):
             conditional(first.handle)
     with pytest.raises(ValueError, match="count must be from 1"):
         plan.builder.switch(first, 0)
-    for each in (first, second):  # a driver refuses a graph with a condition that no node uses
+    for each in (first, second):
         plan.builder.if_then(each)
     plan.builder.end_building()
 

@@ -21,6 +21,7 @@ deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
 
 Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph) {
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
+    if (definition.operands()->unused_conditions() != 0) return Reason::unplaced;
     CUgraphExec made = nullptr;
     const RelaxedCapture relaxed;
     Status status =

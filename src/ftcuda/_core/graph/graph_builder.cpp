@@ -80,8 +80,11 @@ Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uin
     if (!cu.cuGraphConditionalHandleCreate) return Status(Reason::absent, Entry::cuGraphConditionalHandleCreate);
     if (is_closed()) return Reason::closed;
     return session_->use(*stream_, [&](CUgraph graph) {
-        return cu.cuGraphConditionalHandleCreate(&condition, graph, stream_->context().cu_context(), value,
-                                                 has_default ? unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT} : 0U);
+        const Status made =
+            cu.cuGraphConditionalHandleCreate(&condition, graph, stream_->context().cu_context(), value,
+                                              has_default ? unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT} : 0U);
+        if (made.ok()) session_->note_condition();
+        return made;
     });
 }
 
@@ -121,6 +124,7 @@ Status GraphBuilder::add_node(std::uint64_t condition, int type, const std::vect
         parameters.conditional.ctx = stream_->context().cu_context();
         const Status added = cu.cuGraphAddNode(&node, place.graph, place.before, place.count, &parameters);
         graphs = parameters.conditional.phGraph_out;
+        if (added.ok()) session_->note_conditional_node();
         return added;
     });
     for (std::size_t index = 0; status.ok() && index < bodies.size(); ++index)

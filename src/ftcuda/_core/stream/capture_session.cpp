@@ -261,6 +261,9 @@ void CaptureSession::keep(deferred_release::Retention retention) {
     hierarchy_->operands_->all_.push_back(std::move(retention));
 }
 
+void CaptureSession::note_condition() noexcept { ++hierarchy_->operands_->unused_conditions_; }
+void CaptureSession::note_conditional_node() noexcept { --hierarchy_->operands_->unused_conditions_; }
+
 void CaptureSession::end_call() noexcept { hierarchy_->mutex_.unlock(); }
 
 }  // namespace ftcuda::core

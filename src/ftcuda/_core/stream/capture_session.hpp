@@ -24,8 +24,14 @@ class Stream;
 class CapturedOperands final : public Shared {
     friend class CaptureSession;
 
+public:
+    // Conditions without a node, with which the driver makes nothing to launch. Once the capture is over.
+    std::size_t unused_conditions() const noexcept { return unused_conditions_; }
+
+private:
     ~CapturedOperands() override = default;
     std::vector<deferred_release::Retention> all_;
+    std::size_t unused_conditions_ = 0;
 };
 
 // What the sessions of one graph and of the graphs within it share.
@@ -91,6 +97,9 @@ public:
     void end_call() noexcept NOT_ANALYSED;
     // Until the graph and its launches are gone. For a submission, or what add() calls.
     void keep(deferred_release::Retention retention) NOT_ANALYSED;
+    // For what use() and add() call: a condition was made, or has its node.
+    void note_condition() noexcept NOT_ANALYSED;
+    void note_conditional_node() noexcept NOT_ANALYSED;
 
 private:
     CaptureSession(Context& context, Ref<CaptureHierarchy> hierarchy, Ref<CaptureSession> outer) noexcept

@@ -31,6 +31,7 @@ enum class Reason : std::uint8_t {
     unended,        // it has not ended well, and has no graph yet
     body_unended,   // a graph within it, which began to build, has not ended
     unjoined,       // a part of it was not joined
+    unplaced,       // a condition in it has no conditional node
     builders,       // it is a graph builder's, and is not waited for
     spoilt,         // a part of what it builds was lost
     other_capture,  // what is waited for is part of the capture of a graph builder, and who waits is not

@@ -146,6 +146,11 @@ cdef class GraphBuilder(GraphSource):
         Graph
 
         Thread safety: atomic.
+
+        Raises
+        ------
+        RuntimeError
+            It has no graph yet; or one of its conditions has no conditional node.
         """
         cdef Ref[GraphDefinition] definition
         self.check_primary("complete")

@@ -98,6 +98,11 @@ OUTCOMES = {
         "addition; close this builder, and build the graph anew",
         (),
     ),
+    <int>Reason.unplaced: (
+        RuntimeError,
+        "it has a condition without a conditional node, and the driver launches no such graph; build it anew",
+        (),
+    ),
     <int>Reason.unjoined: (RuntimeError, "join the parts that split() made before end_building()", ()),
     <int>Reason.builders: (
         RuntimeError,
