@@ -2,7 +2,7 @@
 
 import ctypes
 import threading
-from ctypes import byref, c_size_t, c_void_p
+from ctypes import byref, c_size_t, c_uint, c_void_p
 
 import pytest
 
@@ -92,6 +92,40 @@ def test_two_threads_inside_one_graph_are_a_violation(driver, memory, violations
     meet(driver, "cuGraphGetNodes", lambda: driver.nodes(graph), lambda: driver.instantiate(made, graph))
     assert violations() == ["two threads inside one graph at once"]
     driver.call("cuGraphExecDestroy", made)
+
+
+@simulated_only
+def test_what_destroys_a_copy_is_inside_what_was_copied(driver, memory, violations):
+    """An H100 crashes then (driver 580), whatever is in the graph: of the second group it does so in seconds.
+
+    Mutant: without add_sources() nobody notices.
+    """
+    graph, other, parent, clone, node = driver.graph(), c_void_p(), c_void_p(), c_void_p(), c_void_p()
+    for made in (other, parent):
+        driver.call("cuGraphCreate", byref(made), c_uint(0))
+    driver.call("cuGraphClone", byref(clone), graph)
+    driver.call("cuGraphAddChildGraphNode", byref(node), parent, None, c_size_t(0), graph)
+    of_graph, of_parent, of_other, last = c_void_p(), c_void_p(), c_void_p(), c_void_p()
+    for made, of in ((of_graph, graph), (of_parent, parent), (of_other, other), (last, other)):
+        assert driver.instantiate(made, of) == 0
+    look = "cuGraphGetNodes"
+
+    def held():
+        driver.nodes(graph)
+
+    for destroyed in (("cuGraphExecDestroy", of_other), ("cuGraphExecDestroy", of_parent)):
+        meet(driver, look, held, lambda each=destroyed: driver.call(*each))
+        assert violations() == []
+    for destroyed in (
+        ("cuGraphExecDestroy", of_graph),
+        ("cuGraphDestroy", clone),
+        ("cuGraphDestroy", parent),
+    ):
+        meet(driver, look, held, lambda each=destroyed: driver.call(*each))
+        assert violations() == ["two threads inside one graph at once"]
+    driver.call("cuGraphDestroy", other)
+    meet(driver, look, held, lambda: driver.call("cuGraphExecDestroy", last))
+    assert violations() == []
 
 
 @simulated_only

@@ -2,6 +2,7 @@
 
 import gc
 import threading
+from concurrent.futures import ThreadPoolExecutor, wait
 from time import monotonic
 
 import numpy as np
@@ -10,7 +11,8 @@ import pytest
 import ftcuda
 from ftcuda import ClosedError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
-from tests.conftest import compile_code
+from ftcuda.testing import faults
+from tests.conftest import compile_code, simulated_only
 
 ONE = LaunchConfig(grid=1, block=1)
 DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
@@ -511,3 +513,29 @@ def test_threads_launch_one_graph(make_builder, device, code, pinned):
         thread.join()
     assert written(view) == [1, 2, 3] * 100
     graph.close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+@pytest.mark.parametrize("destroys", ["graph", "builder of a graph with a copy"])
+def test_what_was_made_of_a_graph_ends_when_nobody_is_in_it(device, destroys):
+    """The driver looks at the graph that an executable or a copy was made of when it destroys them.
+
+    The simulated driver reports two threads inside one graph.
+    """
+    builder = device.create_graph_builder().begin_building().end_building()
+    graph = builder.complete()
+    parent = device.create_graph_builder().begin_building()
+    parent.embed(builder)
+    parent.end_building()
+    ended = graph if destroys == "graph" else parent
+    with faults.holding("cuGraphInstantiateWithFlags") as fault, ThreadPoolExecutor(2) as pool:
+        made = pool.submit(builder.complete)
+        fault.wait()
+        ending = pool.submit(ended.close)
+        wait([ending], timeout=0.2)  # it waits; where nothing stops it, it is over by then
+        fault.release()
+        ending.result()
+        made.result().close()
+    for each in (graph, parent, builder):
+        each.close()

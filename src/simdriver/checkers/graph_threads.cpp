@@ -36,21 +36,37 @@ const char* name_of(const void* handle) {
     return driver_state().executables.find(handle) ? "executable graph" : "graph";
 }
 
+// What a graph and those in it are copies of.
+void add_sources(const Graph& graph, std::vector<std::shared_ptr<const void>>& sources) {
+    if (std::shared_ptr<const Graph> source = graph.source.lock()) sources.push_back(std::move(source));
+    for_each_child(graph, [&](const Graph& child) { add_sources(child, sources); });
+}
+
 }  // namespace
 
 Inside::Inside(std::initializer_list<const void*> handles) {
     if (is_forked()) return;
     const Guard lock(driver_state().mutex);
-    for (const void* const handle : handles) {
-        std::shared_ptr<const void> place = place_of(handle);
-        if (!place || std::find(entered_.begin(), entered_.end(), place) != entered_.end()) continue;
-        const bool shared = std::any_of(visits().begin(), visits().end(), [&](const Visit& visit) {
-            return visit.place == place && visit.thread != this_thread();
-        });
-        if (shared) violation(std::string("two threads inside one ") + name_of(handle) + " at once");
-        visits().push_back({place, this_thread()});
-        entered_.push_back(std::move(place));
-    }
+    for (const void* const handle : handles) enter(place_of(handle), name_of(handle));
+}
+
+Inside::Inside(const void* destroyed) : Inside(std::initializer_list<const void*>{destroyed}) {
+    if (is_forked()) return;
+    const Guard lock(driver_state().mutex);
+    std::vector<std::shared_ptr<const void>> sources;
+    if (const std::shared_ptr<Graph> graph = driver_state().graphs.find(destroyed)) add_sources(*graph, sources);
+    if (const auto executable = driver_state().executables.find(destroyed)) add_sources(*executable->graph, sources);
+    for (std::shared_ptr<const void>& source : sources) enter(std::move(source), "graph");
+}
+
+void Inside::enter(std::shared_ptr<const void> place, const char* name) {
+    if (!place || std::find(entered_.begin(), entered_.end(), place) != entered_.end()) return;
+    const bool shared = std::any_of(visits().begin(), visits().end(), [&](const Visit& visit) {
+        return visit.place == place && visit.thread != this_thread();
+    });
+    if (shared) violation(std::string("two threads inside one ") + name + " at once");
+    visits().push_back({place, this_thread()});
+    entered_.push_back(std::move(place));
 }
 
 Inside::~Inside() {

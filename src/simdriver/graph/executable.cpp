@@ -162,7 +162,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_han
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle) {
-    const Inside inside{handle};
+    const Inside inside = Inside::to_destroy(handle);
     FTCUDA_SIM_ENTER(cuGraphExecDestroy);
     EndedObjects ended;
     const Guard lock(driver_state().mutex);

@@ -19,7 +19,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphCreate(CUgraph* graph, unsigned flags) {
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphDestroy(CUgraph handle) {
-    const Inside inside{handle};
+    const Inside inside = Inside::to_destroy(handle);
     FTCUDA_SIM_ENTER(cuGraphDestroy);
     EndedObjects ended;
     const Guard lock(driver_state().mutex);

@@ -91,6 +91,7 @@ void add_once(Nodes& to, const Nodes& nodes) {
 
 std::shared_ptr<Graph> copy(const Graph& graph, Named named) {
     auto made = named == Named::yes ? make_graph() : std::make_shared<Graph>();
+    made->source = driver_state().graphs.find(root_of(graph).handle);
     made->user_objects = graph.user_objects;
     *made->conditions = *graph.conditions;
     for (const auto& [handle, references] : graph.user_objects)

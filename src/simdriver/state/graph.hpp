@@ -36,6 +36,7 @@ struct Graph {
     std::map<CUuserObject, std::uint64_t> user_objects;                       // how many references it has to each
     std::shared_ptr<Conditions> conditions = std::make_shared<Conditions>();  // of a graph without a parent
     std::weak_ptr<Executable> executable;                                     // the latest
+    std::weak_ptr<const Graph> source;  // of a copy: the graph without a parent that the copied one was in
 };
 
 // What is launched: a copy of a graph as it was.

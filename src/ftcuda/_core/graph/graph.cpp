@@ -106,7 +106,10 @@ void Graph::destroy() noexcept {
         const Lock lock(mutex_);
         operands = std::move(operands_);
     }
-    deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(cu_graph_exec_)), "destroy", "graph");
+    {
+        const Lock lock(graph_turn);  // the driver looks at the graph that it was made of
+        deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(cu_graph_exec_)), "destroy", "graph");
+    }
     if (scope.status().ok()) release_after_launches(std::move(operands));  // else nothing runs any more
     uses_.clear();
 }

@@ -14,6 +14,7 @@ Status GraphDefinition::print_dot(const char* path, unsigned flags) {
 GraphDefinition::~GraphDefinition() {
     if (!context_.may_destroy()) return;
     const RelaxedCapture relaxed;
+    const Lock lock(graph_turn);
     deferred_errors::add(context_.observe(driver::cu.cuGraphDestroy(graph_)), "destroy", "graph");
 }
 

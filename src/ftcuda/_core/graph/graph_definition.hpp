@@ -2,8 +2,9 @@
 #pragma once
 
 #include "../device/context.hpp"
-#include "../sync/lifetime.hpp"
 #include "../stream/capture_session.hpp"
+#include "../stream/graph_turn.hpp"
+#include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
 
 namespace ftcuda::core {
@@ -18,13 +19,12 @@ public:
     // For as long as the graph may be launched.
     Ref<CapturedOperands> operands() const noexcept { return operands_; }
 
-    // Calls `use(graph)`, a call of the driver: one at a time, as the driver wants all that name one graph. By who may
-    // hold a session's lock.
+    // Calls `use(graph)`, a call of the driver, when it is its turn. By who may hold a session's lock.
     template <class Use>
-    Status use(Use use) EXCLUDES(mutex_) {
+    Status use(Use use) EXCLUDES(graph_turn) {
         const ContextScope scope(context_);
         if (!scope.status().ok()) return scope.status();
-        const Lock lock(mutex_);
+        const Lock lock(graph_turn);
         return context_.observe(use(graph_));
     }
 
@@ -38,8 +38,6 @@ private:
     Context& context_;
     const abi::CUgraph graph_;
     const Ref<CapturedOperands> operands_;
-
-    Mutex mutex_{Rank::graph};
 };
 
 }  // namespace ftcuda::core

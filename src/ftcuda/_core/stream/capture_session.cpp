@@ -4,6 +4,7 @@
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
+#include "graph_turn.hpp"
 #include "stream.hpp"
 
 #include <algorithm>
@@ -82,7 +83,11 @@ void CaptureSession::unlist() noexcept {
 }
 
 Status CaptureSession::end_capture(CUgraph& graph) noexcept {
-    const Status status = context_.observe(cu.cuStreamEndCapture(origin_, &graph));
+    Status status;
+    {
+        const Lock lock(graph_turn);  // if it fails it destroys the graph
+        status = context_.observe(cu.cuStreamEndCapture(origin_, &graph));
+    }
     if (!status.ok() && still_captures()) return status;
     unlist();
     if (outer_) {
@@ -110,8 +115,10 @@ void CaptureSession::lose(bool may_call) noexcept {
         CUgraph graph = nullptr;
         if (may_call) each.join_parts();  // or the driver would fail
         // What fails here failed before: a capture that others spoilt.
-        if (may_call && each.end_capture(graph).ok() && graph != nullptr && !hierarchy_->is_broken_)
+        if (may_call && each.end_capture(graph).ok() && graph != nullptr && !hierarchy_->is_broken_) {
+            const Lock lock(graph_turn);
             deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph)), "destroy", "graph");
+        }
         if (each.is_capturing()) each.unlist();
     }
     if (outer_) hierarchy_->is_spoilt_ = true;
