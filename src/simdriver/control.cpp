@@ -362,7 +362,10 @@ FTCUDA_SIM_EXPORT const FtcudaSimControl* ftcuda_sim_control() { return &ftcuda:
 
 // What src/ftcuda/_driver/schedule.hpp looks for.
 FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.schedule_is_on(); }
-FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) {
+    ftcuda::sim::scheduler::note_lock();
+    ftcuda::sim::control.schedule_point(where);
+}
 FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
     return ftcuda::sim::control.schedule_park(key, where);
 }

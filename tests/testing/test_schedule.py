@@ -193,7 +193,8 @@ def test_callbacks_have_a_turn(device):
         return tuple(order), schedule.last_trace()
 
     *_, before, after = ([run(seed) for seed in range(20)] for _ in range(3))  # the first ones fill what is in store
-    assert before == after
+    if simulation.has_schedule_points():  # else the thread that calls them runs freely
+        assert before == after
     assert len({order for order, _ in before}) > 2
 
 

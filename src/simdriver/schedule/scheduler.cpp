@@ -336,6 +336,12 @@ void leave(Guard&) {
 bool is_active() noexcept { return state().active.load(std::memory_order_relaxed); }
 bool is_scheduled() noexcept { return self() != nullptr && takes_part(*self()); }
 
+// Relaxed: it guards no data.
+static std::atomic<bool> has_locks{false};
+
+bool knows_locks() noexcept { return has_locks.load(std::memory_order_relaxed); }
+void note_lock() noexcept { has_locks.store(true, std::memory_order_relaxed); }
+
 void point(Guard& lock, const char* where) {
     if (!is_scheduled()) return;
     self()->where = where;

@@ -75,6 +75,10 @@ bool is_active() noexcept;
 // Whether the calling thread takes part in it.
 bool is_scheduled() noexcept;
 
+// Whether the library whose calls are scheduled has its locks scheduled, too.
+bool knows_locks() noexcept;
+void note_lock() noexcept;
+
 // A place where another thread may go on instead. `where` must live for ever.
 void point(Guard& lock, const char* where);
 // The same without the lock, which it takes only in a session.

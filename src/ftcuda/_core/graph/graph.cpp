@@ -72,14 +72,17 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     const Lease<Graph> lease(*this);
     if (!lease) return Reason::closed;
     CUgraphExecUpdateResultInfo info{};
+    Ref<CapturedOperands> old;
     const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
     const Status status = definition.use([&](CUgraph graph) {
         const Lock lock(mutex_);
         const driver::Status updated = cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
-        if (updated.ok()) release_after_launches(std::exchange(operands_, definition.operands()));
+        if (updated.ok()) old = std::exchange(operands_, definition.operands());
         return updated;
     });
-    if (!status.ok()) refusal = info.result;
+    if (status.ok()) release_after_launches(std::move(old));
+    else refusal = info.result;
     return status;
 }
 
