@@ -75,6 +75,7 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     Ref<CapturedOperands> old;
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
     const Status status = definition.use([&](CUgraph graph) {
         const Lock lock(mutex_);
         const driver::Status updated = cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
