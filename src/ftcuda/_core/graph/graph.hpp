@@ -43,7 +43,8 @@ private:
     template <class Use>
     Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
     void destroy() noexcept EXCLUDES(mutex_);
-    // Until all is done that was launched so far. With the context current, while no launch is under way.
+    // When all is done that was launched with them. With the context current, once no launch takes them any more;
+    // others may be under way.
     void release_after_launches(Ref<CapturedOperands> operands) noexcept;
 
     // Constant after construction.
