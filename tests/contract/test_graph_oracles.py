@@ -6,7 +6,7 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 
 import pytest
 
-from tests.conftest import simulated_only
+from tests.conftest import compile_code, simulated_only
 from tests.contract.graphs import INVALID_VALUE, NOT_FOUND, array, host_of, memory_of_the_device
 
 pytestmark = pytest.mark.thread_unsafe(
@@ -204,6 +204,22 @@ def test_a_launch_with_memory_that_was_freed_is_a_violation(driver, memory, viol
     driver.run(executable)
     assert violations() == []
     driver.call("cuMemFree_v2", again)
+
+
+@simulated_only
+def test_a_launch_with_a_kernel_that_was_unloaded_is_a_violation(driver, memory, violations):
+    module, graph = c_void_p(), driver.graph()
+    image = compile_code('extern "C" __global__ void seven(int* place) { *place = 7; }').code
+    driver.call("cuModuleLoadData", byref(module), image + b"\0")
+    driver.kernels["seven"] = c_void_p()
+    driver.call("cuModuleGetFunction", byref(driver.kernels["seven"]), module, b"seven")
+    driver.kernel(graph, [], "seven", memory.at(0))
+    executable = driver.executable(graph)
+    driver.run(executable)
+    driver.call("cuModuleUnload", module)
+    assert memory.words[0] == 7 and violations() == []
+    driver.run(executable)
+    assert violations() == ["graph launched with a kernel whose module was unloaded since"]
 
 
 def assert_the_seed_decides(driver, memory, executable):

@@ -53,6 +53,13 @@ def assert_nothing_left(resource, device):
     assert resource.statistics.current_count == 0
 
 
+def assert_kept(resource, device):
+    """One buffer, after all that could have let go of it."""
+    device.sync()
+    ftcuda.memory.wait_for_deallocations()
+    assert resource.statistics.current_count == 1
+
+
 def captured(builder, code, buffer, *values):
     builder.begin_building()
     for value in values:
@@ -92,17 +99,24 @@ def test_copies_and_fills_are_captured(make_builder, device, stream):
 
 
 @pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
-def test_a_captured_buffer_lives_until_the_last_launch(make_builder, code, stream):
+@pytest.mark.parametrize("in_child", [False, True])
+def test_a_captured_buffer_lives_until_the_last_launch(make_builder, code, stream, in_child):
     builder = make_builder()
     resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
     buffer = resource.allocate(64)
     np.frombuffer(buffer, np.int32)[:] = 0
     graph = captured(builder, code, buffer, 5)
+    if in_child:
+        graph.close()
+        parent = make_builder().begin_building()
+        parent.embed(builder)
+        graph = parent.end_building().complete()
+        parent.close()
     buffer.close()
     builder.close()
+    assert_kept(resource, stream.device)
     graph.launch(stream)
-    stream.sync()
-    assert resource.statistics.current_count == 1
+    assert_kept(resource, stream.device)
     graph.close()
     stream.sync()
     assert_nothing_left(resource, stream.device)
@@ -146,18 +160,39 @@ def test_what_was_captured_lives_until_the_work_is_done(make_builder, code, stre
         builder.end_building()
         buffer.close()
     graph = builders[0].complete()
-    with held_clock():
-        graph.launch(where)
+    with held_clock(), ThreadPoolExecutor(1) as pool:
+        pool.submit(graph.launch, where).result()  # whose default stream is not this thread's
         if DRIVER >= (12, 0):
             graph.update(builders[1])
         for builder in builders:
             builder.close()
-        graph.launch(where)
+        pool.submit(graph.launch, where).result()
         graph.close()
         ftcuda.memory.wait_for_deallocations()
         assert resource.statistics.current_count == (2 if DRIVER >= (12, 0) else 1)
-    where.sync()
     assert_nothing_left(resource, stream.device)
+
+
+@needs_12
+@pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
+def test_a_graph_has_what_it_uses_since_its_update(make_builder, code, stream):
+    old, new = (ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource()) for _ in range(2))
+    builders = [make_builder().begin_building() for _ in range(2)]
+    for builder, resource in zip(builders, (old, new), strict=True):
+        with resource.allocate(4) as buffer:
+            launch(builder, ONE, code.get_kernel("increment"), buffer)
+        builder.end_building()
+    graph = builders[0].complete()
+    graph.launch(stream)
+    graph.update(builders[1])
+    for builder in builders:
+        builder.close()
+    stream.sync()
+    assert_nothing_left(old, stream.device)
+    assert_kept(new, stream.device)
+    graph.launch(stream)
+    graph.close()
+    assert_nothing_left(new, stream.device)
 
 
 def test_parts_run_between_split_and_join(make_builder, device, code, pinned, stream):
@@ -515,6 +550,40 @@ def test_threads_launch_one_graph(make_builder, device, code, pinned):
     graph.close()
 
 
+def meet(entry, held, other):
+    """Calls `held` in one thread and, while that is about to call `entry`, `other` in a second one. What came of `other`.
+
+    It has time to come to a lock. Where there is none it is over before `held` goes on.
+    """
+    with faults.holding(entry) as fault, ThreadPoolExecutor(2) as pool:
+        first = pool.submit(held)
+        fault.wait()
+        second = pool.submit(other)
+        wait([second], timeout=0.2)
+        fault.release()
+        first.result()
+        return second.exception()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+def test_nothing_is_added_while_the_capture_ends(make_builder, code):
+    builder = make_builder().begin_building()
+    refused = meet("cuStreamEndCapture", builder.end_building, lambda: launch(builder, ONE, code.get_kernel("empty")))
+    assert "after its begin_building" in str(refused)
+    builder.complete().close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+def test_a_part_is_joined_once(make_builder):
+    builder = make_builder().begin_building()
+    _, part = builder.split(2)
+    refused = meet("cuStreamWaitEvent", *[lambda: GraphBuilder.join(builder, part)] * 2)
+    assert isinstance(refused, ClosedError)
+    builder.end_building().complete().close()
+
+
 @simulated_only
 @pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
 @pytest.mark.parametrize("destroys", ["graph", "builder of a graph with a copy"])
@@ -529,13 +598,6 @@ def test_what_was_made_of_a_graph_ends_when_nobody_is_in_it(device, destroys):
     parent.embed(builder)
     parent.end_building()
     ended = graph if destroys == "graph" else parent
-    with faults.holding("cuGraphInstantiateWithFlags") as fault, ThreadPoolExecutor(2) as pool:
-        made = pool.submit(builder.complete)
-        fault.wait()
-        ending = pool.submit(ended.close)
-        wait([ending], timeout=0.2)  # it waits; where nothing stops it, it is over by then
-        fault.release()
-        ending.result()
-        made.result().close()
+    assert meet("cuGraphInstantiateWithFlags", lambda: builder.complete().close(), ended.close) is None
     for each in (graph, parent, builder):
         each.close()

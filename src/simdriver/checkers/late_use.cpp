@@ -24,4 +24,8 @@ void check_again(const std::vector<Use>& uses) {
     }
 }
 
+void check_again(const Module& module) {
+    if (module.is_unloaded) violation("graph launched with a kernel whose module was unloaded since");
+}
+
 }  // namespace ftcuda::sim::late_use

@@ -1,5 +1,5 @@
-// An oracle for work with memory of which the free is already submitted, or which a cache has set aside. Under the
-// lock.
+// An oracle for work with memory of which the free is already submitted, or which a cache has set aside, and for
+// launches of graphs with what is gone. Under the lock.
 //
 // What kernels and copies touch beyond what is in use is the device's own fault, as on hardware: memory/.
 #pragma once
@@ -16,5 +16,6 @@ void check(const Allocation& allocation);
 void remember(std::uint64_t address, std::vector<Use>& uses);
 // It is launched.
 void check_again(const std::vector<Use>& uses);
+void check_again(const Module& module);
 
 }  // namespace ftcuda::sim::late_use

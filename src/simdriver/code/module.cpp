@@ -94,6 +94,7 @@ CUresult make_module(Context& context, std::shared_ptr<const ptx::Program> progr
 void unload(CUmodule handle) {
     const std::shared_ptr<Module> module = driver_state().modules.remove(handle);
     for (const CUfunction function : module->functions) driver_state().functions.remove(function);
+    module->is_unloaded = true;
     free_variables(*module);
 }
 

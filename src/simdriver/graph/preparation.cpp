@@ -15,7 +15,10 @@ struct Prepare {
 
     Prepared operator()(const NoOperation&) const { return {}; }
     Prepared operator()(const ChildOperation&) const { return {}; }  // its nodes are steps
-    Prepared operator()(const KernelOperation& kernel) const { return {prepare(kernel, launching.set_condition), {}}; }
+    Prepared operator()(const KernelOperation& kernel) const {
+        late_use::check_again(*kernel.function->module);
+        return {prepare(kernel, launching.set_condition), {}};
+    }
     Prepared operator()(const CopyOperation& copy) const { return {prepare(copy, Reads::when_run), {}}; }
     Prepared operator()(const FillOperation& fill) const { return {prepare(fill), {}}; }
     Prepared operator()(const HostOperation& host) const { return {prepare_host(host), {}}; }

@@ -143,6 +143,7 @@ struct Module {
     std::shared_ptr<const ptx::Program> program;
     std::vector<std::uint64_t> addresses;  // of Program::variables()
     std::vector<CUfunction> functions;
+    bool is_unloaded = false;
 };
 
 // What a program may set.
