@@ -3,7 +3,7 @@
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor, wait
-from time import monotonic
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -170,6 +170,28 @@ def test_what_was_captured_lives_until_the_work_is_done(make_builder, code, stre
         graph.close()
         ftcuda.memory.wait_for_deallocations()
         assert resource.statistics.current_count == (2 if DRIVER >= (12, 0) else 1)
+    assert_nothing_left(resource, stream.device)
+
+
+@pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
+def test_what_was_captured_outlives_work_in_a_default_stream_of_another_thread(make_builder, code, stream):
+    """This thread cannot name that stream, and its own one has nothing to do."""
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    goes_on = threading.Event()
+    builder = make_builder().begin_building()
+    builder.callback(goes_on.wait)
+    with resource.allocate(4) as buffer:
+        launch(builder, ONE, code.get_kernel("increment"), buffer)
+    graph = builder.end_building().complete()
+    builder.close()
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(graph.launch, ftcuda.PER_THREAD_DEFAULT_STREAM).result()
+        graph.close()
+        sleep(0.05)  # the time in which a thread of ftcuda's would let go of it
+        ftcuda.memory.wait_for_deallocations()
+        left = resource.statistics.current_count
+        goes_on.set()
+    assert left == 1
     assert_nothing_left(resource, stream.device)
 
 
