@@ -32,9 +32,10 @@ CASES = {  # and how often all threads together call it, since the driver lets o
     "worker": 16_000,
     "graph": 160_000,  # one for each thread
     "shared_graph": 40_000,  # one for all
+    "overlapping_graph": 160_000,  # one for all, with an executable for each thread
     "worker_graph": 48_000,
 }
-BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
+BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate", "overlapping_graph": "graph"}
 PEERS = ("cuda_core", "cupy", "torch")
 LIMIT = 300  # seconds for one measurement
 

@@ -7,6 +7,7 @@ from contextlib import suppress
 import numpy as np
 
 import ftcuda
+from ftcuda.graph import GraphCompleteOptions
 from ftcuda.testing import hazard
 
 SOURCE = r"""
@@ -73,6 +74,10 @@ class Environment(hazard.Environment):
         builder = self.device.create_graph_builder().begin_building()
         ftcuda.launch(builder, self.one, self.kernel, self.counter)
         return builder.end_building()
+
+    def new_graph(self):
+        """Returns one with two executables."""
+        return self.new_graph_builder().complete(GraphCompleteOptions(max_concurrency=2))
 
     def nothing(self):
         """What graphs call back."""

@@ -7,6 +7,9 @@ import numpy as np
 import ftcuda
 from benchmarks.backends import NODES, WEIGHT, WIDTHS, Counting, bursts, timed, wrong
 from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
+from ftcuda.graph import GraphCompleteOptions
+
+MOST = 64  # launches of one graph at once
 
 
 class Backend:
@@ -18,6 +21,7 @@ class Backend:
         self.code = load(image)
         self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
         self.count = self.code.get_kernel("count")
+        self.count_atomically = self.code.get_kernel("count_atomically")
         self.one = LaunchConfig(grid=1, block=1)
         self.pinned = LegacyPinnedMemoryResource()
         stream = self.device.create_stream()
@@ -29,7 +33,8 @@ class Backend:
         ]
         for weights, _ in self.layers:
             weights.fill(np.float32(WEIGHT), stream=stream)
-        self.counting = CountingGraph(self, stream)
+        self.counting = CountingGraph(self, self.count, stream)
+        self.overlapping = CountingGraph(self, self.count_atomically, stream, max_concurrency=MOST)
         make_immortal(self.device, self.device.memory_resource.upstream, self.one, self.nothing, self.x, self.bound)
         stream.sync()
 
@@ -136,10 +141,13 @@ class Backend:
 
     def graph(self, index):
         stream = self.device.create_stream()
-        return self._graph_launches(CountingGraph(self, stream), stream)
+        return self._graph_launches(CountingGraph(self, self.count, stream), stream)
 
     def shared_graph(self, index):
         return self._graph_launches(self.counting, self.device.create_stream())
+
+    def overlapping_graph(self, index):
+        return self._graph_launches(self.overlapping, self.device.create_stream())
 
     def _graph_launches(self, counting, stream):
         def repeat(count, launch, stream):
@@ -179,13 +187,13 @@ def request(stream, end, source, first, launches, last, target):
 class CountingGraph:
     """A graph of kernels that count themselves, for `Counting`."""
 
-    def __init__(self, backend, stream) -> None:
+    def __init__(self, backend, kernel, stream, max_concurrency=1) -> None:
         self._stream, self._read = stream, backend.pinned.allocate(4)
         self._counter = backend._zeros(4, stream)
         builder = backend.device.create_graph_builder().begin_building()
         for _ in range(NODES):
-            launch(builder, backend.one, backend.count, self._counter)
-        self.graph = builder.end_building().complete()
+            launch(builder, backend.one, kernel, self._counter)
+        self.graph = builder.end_building().complete(GraphCompleteOptions(max_concurrency=max_concurrency))
 
     def read_counter(self):
         self._counter.copy_to(self._read, stream=self._stream)

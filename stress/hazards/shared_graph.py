@@ -1,4 +1,4 @@
-"""One graph for all threads, which launch it, update it and close it, and the buffers that it uses."""
+"""One graph for all threads, which launch it, update it, trim it and close it, and the buffers that it uses."""
 
 import time
 from types import SimpleNamespace
@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 
 from ftcuda import LegacyPinnedMemoryResource, StatisticsMemoryResource, launch
+from ftcuda.graph import GraphCompleteOptions
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing.hazard import Hazard, unless_closed
 
@@ -24,7 +25,7 @@ class SharedGraph(Hazard):
         return SimpleNamespace(
             resource=resource,
             versions=versions,
-            graph=versions[0].builder.complete(),
+            graph=versions[0].builder.complete(GraphCompleteOptions(max_concurrency=int(random.integers(1, 4)))),
             streams=[self.env.device.create_stream() for _ in range(3)],
             launched=[],
         )
@@ -49,6 +50,8 @@ class SharedGraph(Hazard):
             if random.integers(4) == 0:
                 version = state.versions[int(random.integers(2))]
                 unless_closed(lambda version=version: state.graph.update(version.builder))
+            if random.integers(6) == 0:
+                unless_closed(state.graph.trim)
             mine += unless_closed(lambda: state.graph.launch(stream))
             operations += 1
             if closes and turn == 6:

@@ -2,62 +2,29 @@
 
 import gc
 import threading
-from concurrent.futures import ThreadPoolExecutor, wait
-from time import monotonic, sleep
+from concurrent.futures import ThreadPoolExecutor
+from time import sleep
 
 import numpy as np
 import pytest
 
 import ftcuda
-from ftcuda import ClosedError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
+from ftcuda import ClosedError, CUDAError, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
-from ftcuda.testing import faults
 from tests.conftest import compile_code, simulated_only
+from tests.objects.graphs import (
+    DRIVER,
+    ONE,
+    assert_kept,
+    assert_nothing_left,
+    meet,
+    needs_12,
+    needs_graphs,
+    new_log,
+    written,
+)
 
-ONE = LaunchConfig(grid=1, block=1)
-DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
-pytestmark = pytest.mark.skipif(DRIVER < (11, 4), reason="graphs need a driver of CUDA 11.4")
-needs_12 = pytest.mark.skipif(DRIVER < (12, 0), reason="updates of graphs need a driver of CUDA 12")
-
-
-@pytest.fixture
-def make_builder(device):
-    """Makes builders, which several threads of a test do not share."""
-    made = []
-
-    def make():
-        builder = device.create_graph_builder()
-        made.append(builder)
-        return builder
-
-    yield make
-    for builder in made:
-        builder.close()
-
-
-def new_log(pinned):
-    """Where `append` writes: a number, and as many values."""
-    return pinned(np.zeros(64, np.int32))
-
-
-def written(view):
-    return view[1 : view[0] + 1].tolist()
-
-
-def assert_nothing_left(resource, device):
-    """What graphs used goes a moment after their work, in a thread of ftcuda's."""
-    end = monotonic() + 20
-    while resource.statistics.current_count != 0 and monotonic() < end:
-        device.sync()
-        ftcuda.memory.wait_for_deallocations()
-    assert resource.statistics.current_count == 0
-
-
-def assert_kept(resource, device):
-    """One buffer, after all that could have let go of it."""
-    device.sync()
-    ftcuda.memory.wait_for_deallocations()
-    assert resource.statistics.current_count == 1
+pytestmark = needs_graphs
 
 
 def captured(builder, code, buffer, *values):
@@ -570,21 +537,6 @@ def test_threads_launch_one_graph(make_builder, device, code, pinned):
         thread.join()
     assert written(view) == [1, 2, 3] * 100
     graph.close()
-
-
-def meet(entry, held, other):
-    """Calls `held` in one thread and, while that is about to call `entry`, `other` in a second one. What came of `other`.
-
-    It has time to come to a lock. Where there is none it is over before `held` goes on.
-    """
-    with faults.holding(entry) as fault, ThreadPoolExecutor(2) as pool:
-        first = pool.submit(held)
-        fault.wait()
-        second = pool.submit(other)
-        wait([second], timeout=0.2)
-        fault.release()
-        first.result()
-        return second.exception()
 
 
 @simulated_only

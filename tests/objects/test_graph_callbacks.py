@@ -13,9 +13,9 @@ import pytest
 import ftcuda
 from ftcuda import ClosedError, launch
 from ftcuda.testing import together
-from tests.objects.test_graph import DRIVER, ONE, make_builder, new_log, pytestmark, written
+from tests.objects.graphs import DRIVER, ONE, needs_graphs, new_log, written
 
-__all__ = ["make_builder", "pytestmark"]
+pytestmark = needs_graphs
 FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 

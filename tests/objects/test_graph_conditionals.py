@@ -7,9 +7,8 @@ import ftcuda
 from ftcuda import CUDAError, NotSupportedError, launch
 from ftcuda.graph import GraphBuilder, GraphCondition
 from tests.conftest import compile_code
-from tests.objects.test_graph import DRIVER, ONE, assert_nothing_left, make_builder, new_log, written
+from tests.objects.graphs import DRIVER, ONE, assert_nothing_left, new_log, written
 
-__all__ = ["make_builder"]
 pytestmark = [
     pytest.mark.skipif(DRIVER < (12, 3), reason="conditional nodes need a driver of CUDA 12.3"),
     pytest.mark.skipif(ftcuda.nvrtc_version() < (12, 3), reason="NVRTC has conditions since 12.3"),

@@ -19,7 +19,15 @@ deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
 
 }  // namespace
 
-Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph) {
+Graph::Graph(GraphDefinition& definition, unsigned flags, unsigned most, CUgraphExec first)
+    : context_(definition.context()), flags_(flags), most_(most), first_(first), instances_(new Instance[most]),
+      definition_(definition) {
+    const Lock lock(instances_[0].mutex);
+    instances_[0].executable = first;
+}
+
+Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
+                          Ref<Graph>& graph) {
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
     if (definition.operands()->unused_conditions() != 0) return Reason::unplaced;
     CUgraphExec made = nullptr;
@@ -27,13 +35,54 @@ Status Graph::instantiate(GraphDefinition& definition, unsigned flags, Stream* u
     Status status =
         definition.use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags); });
     if (!status.ok()) return status;
-    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition.context(), made, definition.operands()));
-    if (upload != nullptr) status = mine->upload(*upload);
+    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, flags, most, made));
+    if (most > 1) status = mine->make(mine->instances_[1]);  // at once: of some graphs the driver makes no second one
+    if (status.is(CUDA_ERROR_NOT_SUPPORTED)) status = Reason::only_instance;
+    if (status.ok() && upload != nullptr) status = mine->upload(*upload);
     if (!status.ok()) {
         mine->close();
         return status;
     }
     graph = std::move(mine);
+    return {};
+}
+
+unsigned Graph::count() noexcept {
+    unsigned count = 0;
+    for (unsigned index = 0; index < most_; ++index) {
+        const Lock lock(instances_[index].mutex);
+        count += instances_[index].executable != nullptr;
+    }
+    return count;
+}
+
+Graph::Instance& Graph::instance_for(Stream& stream) noexcept {
+    return instances_[most_ == 1 ? 0 : uses_.slot_of(stream.id()) % most_];
+}
+
+Status Graph::make(Instance& instance) {
+    Ref<GraphDefinition> definition;
+    std::uint64_t version = 0;
+    {
+        const Lock lock(mutex_);
+        definition = definition_;
+        version = version_;
+    }
+    CUgraphExec made = nullptr;
+    const RelaxedCapture relaxed;
+    const Status status =
+        definition->use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags_); });
+    if (!status.ok()) return status;
+    {
+        const Lock lock(mutex_);
+        const Lock instance_lock(instance.mutex);
+        if (version == version_ && instance.executable == nullptr) std::swap(instance.executable, made);
+    }
+    if (made != nullptr) {  // another thread was first, or the graph was updated
+        const ContextScope scope(context_);
+        const Lock turn(graph_turn);
+        destroy(made);
+    }
     return {};
 }
 
@@ -50,19 +99,27 @@ Status Graph::use_in(Stream& stream, Use use) {
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;
     uses_.add(stream, stream.id());
-    const Lock lock(mutex_);
-    const Status status = context_.observe(use());
-    if (stream.is_default() && !uses_.mark(stream, "launch of a graph"))
-        unordered_.store(true, std::memory_order_relaxed);
-    return status;
+    Instance& instance = instance_for(stream);
+    for (;;) {
+        {
+            const Lock lock(instance.mutex);
+            if (instance.executable != nullptr) {
+                const Status status = context_.observe(use(instance.executable));
+                if (stream.is_default() && !uses_.mark(stream, "launch of a graph"))
+                    unordered_.store(true, std::memory_order_relaxed);
+                return status;
+            }
+        }
+        if (const Status status = make(instance); !status.ok()) return status;
+    }
 }
 
 Status Graph::launch(Stream& stream) {
-    return use_in(stream, [&] { return cu.cuGraphLaunch(cu_graph_exec_, stream.cu_stream()); });
+    return use_in(stream, [&](CUgraphExec executable) { return cu.cuGraphLaunch(executable, stream.cu_stream()); });
 }
 
 Status Graph::upload(Stream& stream) {
-    return use_in(stream, [&] { return cu.cuGraphUpload(cu_graph_exec_, stream.cu_stream()); });
+    return use_in(stream, [&](CUgraphExec executable) { return cu.cuGraphUpload(executable, stream.cu_stream()); });
 }
 
 Status Graph::update(GraphDefinition& definition, int& refusal) {
@@ -72,19 +129,48 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     const Lease<Graph> lease(*this);
     if (!lease) return Reason::closed;
     CUgraphExecUpdateResultInfo info{};
-    Ref<CapturedOperands> old;
+    Ref<GraphDefinition> old;
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const Status status = definition.use([&](CUgraph graph) {
         const Lock lock(mutex_);
-        const driver::Status updated = cu.cuGraphExecUpdate_v2(cu_graph_exec_, graph, &info);
-        if (updated.ok()) old = std::exchange(operands_, definition.operands());
-        return updated;
+        {
+            const Lock first(instances_[0].mutex);
+            const driver::Status updated = cu.cuGraphExecUpdate_v2(first_, graph, &info);
+            if (!updated.ok()) return updated;
+        }
+        old = std::exchange(definition_, Ref<GraphDefinition>(definition));
+        ++version_;
+        destroy_executables(1);  // launches make them of the new one
+        return driver::Status();
     });
-    if (status.ok()) release_after_launches(std::move(old));
+    if (status.ok()) release_after_launches(old->operands());
     else refusal = info.result;
     return status;
+}
+
+Status Graph::trim() noexcept {
+    const Lease<Graph> lease(*this);
+    if (!lease) return Reason::closed;
+    const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    const Lock turn(graph_turn);
+    destroy_executables(1);
+    return {};
+}
+
+void Graph::destroy_executables(unsigned index) noexcept {
+    for (; index < most_; ++index) {
+        Instance& instance = instances_[index];
+        const Lock lock(instance.mutex);
+        if (instance.executable != nullptr) destroy(std::exchange(instance.executable, nullptr));
+    }
+}
+
+void Graph::destroy(CUgraphExec executable) noexcept {
+    deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(executable)), "destroy", "graph");
 }
 
 void Graph::release_after_launches(Ref<CapturedOperands> operands) noexcept {
@@ -105,16 +191,16 @@ void Graph::destroy() noexcept {
     if (!context_.may_destroy()) return;
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
-    Ref<CapturedOperands> operands;
+    Ref<GraphDefinition> definition;
     {
         const Lock lock(mutex_);
-        operands = std::move(operands_);
+        definition = std::move(definition_);
     }
     {
-        const Lock lock(graph_turn);  // the driver looks at the graph that it was made of
-        deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(cu_graph_exec_)), "destroy", "graph");
+        const Lock turn(graph_turn);
+        destroy_executables(0);
     }
-    if (scope.status().ok()) release_after_launches(std::move(operands));  // else nothing runs any more
+    if (scope.status().ok()) release_after_launches(definition->operands());  // else nothing runs any more
     uses_.clear();
 }
 

@@ -1,7 +1,8 @@
-// A graph that is launched: the driver's CUgraphExec. Its launches come one after the other, in whatever streams. It
-// has what was captured, until it is closed or updated and what was launched before is done. A launch only says in
-// which stream: a user object of the driver's would cost each of them two microseconds, and threads the way past each
-// other.
+// A graph that is launched, as executables of the driver's: one, whose launches come one after the other, in whatever
+// streams; or, where who made it said that some may run at once, up to as many, each made when a stream comes for which
+// there is none. It has what was captured, until it is closed or updated and what was launched before is done. A launch
+// only says in which stream: a user object of the driver's would cost each of them two microseconds, and threads the
+// way past each other.
 #pragma once
 
 #include "../memory/stream_uses.hpp"
@@ -9,21 +10,31 @@
 #include "../sync/cache_line.hpp"
 #include "graph_definition.hpp"
 
+#include <memory>
+
 namespace ftcuda::core {
 
 class Graph final : public Shared {
 public:
-    // `upload`: where its data is moved to the device at once; null: with the first launch.
-    static Status instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref<Graph>& graph);
+    // `most`: how many launches may run at once, 1 at least. `upload`: the stream in which its data is moved to the
+    // device at once; null: with the first launch.
+    static Status instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
+                              Ref<Graph>& graph);
 
     Context& context() const noexcept { return context_; }
-    abi::CUgraphExec cu_graph_exec() const noexcept { return cu_graph_exec_; }
+    // The first, which lives as long as the graph.
+    abi::CUgraphExec cu_graph_exec() const noexcept { return first_; }
+    unsigned most() const noexcept { return most_; }
+    // How many executables there are now.
+    unsigned count() noexcept;
 
     Status launch(Stream& stream) EXCLUDES(mutex_);
     Status upload(Stream& stream) EXCLUDES(mutex_);
     // Takes the parameters of a graph of the same shape, for launches from now on. `refusal`: why the driver does not,
     // a CUgraphExecUpdateResult; 0 if it does.
     Status update(GraphDefinition& definition, int& refusal) EXCLUDES(mutex_);
+    // Destroys all executables but the first; launches make them anew.
+    Status trim() noexcept;
 
     // Idempotent. Launches run on.
     void close() noexcept {
@@ -36,12 +47,24 @@ public:
     }
 
 private:
-    Graph(Context& context, abi::CUgraphExec cu_graph_exec, Ref<CapturedOperands> operands) noexcept
-        : context_(context), cu_graph_exec_(cu_graph_exec), operands_(std::move(operands)) {}
+    // The driver wants calls that name an executable one at a time.
+    struct Instance {
+        Mutex mutex{Rank::executable};
+        abi::CUgraphExec executable GUARDED_BY(mutex) = nullptr;  // null: a launch makes it
+        [[maybe_unused]] LineBetween after;
+    };
+
+    Graph(GraphDefinition& definition, unsigned flags, unsigned most, abi::CUgraphExec first);
     ~Graph() override = default;
 
+    // Calls `use(executable)` with the one for `stream`.
     template <class Use>
     Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
+    Instance& instance_for(Stream& stream) noexcept;
+    Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
+    // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of.
+    void destroy_executables(unsigned index) noexcept;
+    void destroy(abi::CUgraphExec executable) noexcept;
     void destroy() noexcept EXCLUDES(mutex_);
     // When all is done that was launched with them. With the context current, once no launch takes them any more;
     // others may be under way.
@@ -49,14 +72,18 @@ private:
 
     // Constant after construction.
     Context& context_;
-    const abi::CUgraphExec cu_graph_exec_;
+    const unsigned flags_;
+    const unsigned most_;
+    const abi::CUgraphExec first_;
+    const std::unique_ptr<Instance[]> instances_;
 
     // Who holds the lock reads what is above, while others come to the lock, or take leases.
     [[maybe_unused]] LineBetween before_mutex_;
 
-    // The driver wants calls that name it one at a time.
-    Mutex mutex_{Rank::executable};
-    Ref<CapturedOperands> operands_ GUARDED_BY(mutex_);
+    Mutex mutex_{Rank::executables};
+    // What further executables are made of, and how often it was another one.
+    Ref<GraphDefinition> definition_ GUARDED_BY(mutex_);
+    std::uint64_t version_ GUARDED_BY(mutex_) = 0;
 
     // Synchronise themselves. Where it was launched; and that a launch in a default stream could not be marked.
     StreamUses uses_;

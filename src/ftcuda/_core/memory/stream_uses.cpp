@@ -38,6 +38,16 @@ void StreamUses::add(Stream& stream, std::uint64_t id) {
     if (!has(id)) release(acquire_free(stream), id);
 }
 
+std::size_t StreamUses::slot_of(std::uint64_t id) noexcept {
+    std::size_t number = 0;
+    find_slot([&](Use& use) {
+        if (use.stream_id.load(std::memory_order_acquire) == id) return true;
+        ++number;
+        return false;
+    });
+    return number;
+}
+
 Use& StreamUses::acquire(Stream& stream, std::uint64_t id) {
     Use* const use = acquire_if(id);
     return use != nullptr ? *use : acquire_free(stream);

@@ -39,6 +39,9 @@ public:
     void begin(Stream& stream, std::uint64_t id) noexcept;
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
     void add(Stream& stream, std::uint64_t id);
+    // The number of the slot that add() found for a stream, from 0: the same until the stream leaves the set. Streams
+    // in the set have different ones.
+    std::size_t slot_of(std::uint64_t id) noexcept;
 
     // Adds `stream` unless it is there, and acquires its slot: the caller's until it releases it with `id`. Other
     // threads that look for the stream meanwhile add it a second time.

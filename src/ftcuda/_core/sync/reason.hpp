@@ -31,6 +31,7 @@ enum class Reason : std::uint8_t {
     unended,        // it has not ended well, and has no graph yet
     body_unended,   // a graph within it, which began to build, has not ended
     unjoined,       // a part of it was not joined
+    only_instance,  // the driver makes one executable of it at a time
     unplaced,       // a condition in it has no conditional node
     builders,       // it is a graph builder's, and is not waited for
     spoilt,         // a part of what it builds was lost

@@ -11,8 +11,10 @@ from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream, quick
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions
-from ftcuda._objects.support.options import checked
+from ftcuda._objects.support.options import checked, integer
 from ftcuda.errors import CUDAError
+
+MOST_EXECUTABLES = 256  # of a graph
 
 # CUgraphExecUpdateResult, cuda.h 13.0.
 REFUSALS = {
@@ -29,8 +31,9 @@ REFUSALS = {
 cdef class Graph:
     """A graph that is launched: all that was captured in a `GraphBuilder`, as one submission.
 
-    Made by :meth:`GraphBuilder.complete`. Any number of threads may launch it, in any streams; its launches run one
-    after the other, in the order in which they were submitted. What was captured is kept until the last is done.
+    Made by :meth:`GraphBuilder.complete`. Any number of threads may launch it, in any streams. Its launches run one
+    after the other, in the order in which they were submitted; with a `max_concurrency` those in different streams may
+    run at once. What was captured is kept until the last is done.
     """
 
     _made = "graphs are made by GraphBuilder.complete()"
@@ -47,8 +50,13 @@ cdef class Graph:
         cdef Status status
         cdef CoreStream* upload = NULL
         cdef unsigned flags = 0
+        cdef unsigned most
         cdef Stream stream = None
         options = checked(options, GraphCompleteOptions)
+        asked = integer(options.max_concurrency, "max_concurrency")
+        if not 1 <= asked <= MOST_EXECUTABLES:
+            raise ValueError(f"max_concurrency must be from 1 to {MOST_EXECUTABLES}, not {asked}")
+        most = asked
         if options.auto_free_on_launch:
             flags |= core.CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH
         if options.device_launch:
@@ -59,7 +67,7 @@ cdef class Graph:
             stream = as_stream(options.upload_stream)
             upload = stream.on(NULL)
         with nogil:
-            status = core.Graph.instantiate(definition, flags, upload, made)
+            status = core.Graph.instantiate(definition, flags, most, upload, made)
         if not status.ok():
             raise_status(status, "complete", builder, (("the stream", stream),))
         cdef Graph graph = Graph.__new__(Graph)
@@ -68,7 +76,7 @@ cdef class Graph:
 
     @property
     def handle(self):
-        """The ``CUgraphExec`` as an integer; 0 once closed. Thread safety: atomic."""
+        """The ``CUgraphExec`` as an integer, the first if there are several; 0 once closed. Thread safety: atomic."""
         return 0 if self._graph.is_closed() else <size_t>self._graph.cu_graph_exec()
 
     @property
@@ -81,8 +89,21 @@ cdef class Graph:
         """Whether :meth:`close` was called. Thread safety: atomic."""
         return self._graph.is_closed()
 
+    @property
+    def max_concurrency(self):
+        """How many launches may run at once. Thread safety: atomic."""
+        return self._graph.most()
+
+    @property
+    def executable_count(self):
+        """How many executables of the driver's the graph has now; 0 once closed. Thread safety: atomic."""
+        cdef unsigned count
+        with nogil:
+            count = self._graph.count()
+        return count
+
     def launch(self, stream):
-        """Submits the graph to a stream, after its launches before.
+        """Submits the graph to a stream, after its launches before; with a `max_concurrency`, after those there.
 
         Parameters
         ----------
@@ -149,6 +170,17 @@ cdef class Graph:
                 )
             raise_status(status, "update", f"{self} from {source}", (("the graph", self),))
         release_and_warn()
+
+    def trim(self):
+        """Destroys all executables but the first; launches in progress run on. Later launches make them anew.
+
+        Thread safety: atomic.
+        """
+        cdef Status status
+        with nogil:
+            status = self._graph.trim()
+        if not status.ok():
+            raise_status(status, "trim", f"{self}", (("the graph", self),))
 
     def close(self):
         """Destroys the graph; launches in progress in other threads are submitted, and run on. Idempotent.

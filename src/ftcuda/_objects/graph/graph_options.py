@@ -18,12 +18,18 @@ class GraphCompleteOptions:
         Kernels may launch it. Not together with `auto_free_on_launch`.
     use_node_priority : bool
         The nodes' own priorities count, and not the stream's.
+    max_concurrency : int
+        How many launches may run at once, in different streams, up to 256; cuda.core has none such. 1: they run one
+        after the other, as CUDA's do. More is for graphs whose launches do not disturb each other: the driver has an
+        executable for each, which is made when a stream comes for which there is none. It makes no second one of a
+        graph with conditional nodes.
     """
 
     auto_free_on_launch: bool = False
     upload_stream: Any = None
     device_launch: bool = False
     use_node_priority: bool = False
+    max_concurrency: int = 1
 
 
 @dataclass

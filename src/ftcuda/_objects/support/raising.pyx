@@ -98,6 +98,12 @@ OUTCOMES = {
         "addition; close this builder, and build the graph anew",
         (),
     ),
+    <int>Reason.only_instance: (
+        NotSupportedError,
+        "the driver makes one executable at a time of a graph with conditional nodes or memory nodes; complete it "
+        "with max_concurrency=1",
+        (),
+    ),
     <int>Reason.unplaced: (
         RuntimeError,
         "it has a condition without a conditional node, and the driver launches no such graph; build it anew",

@@ -17,12 +17,16 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
 cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
     cppclass Graph:
         @staticmethod
-        Status instantiate(GraphDefinition& definition, unsigned flags, Stream* upload, Ref[Graph]& graph) except +
+        Status instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
+                           Ref[Graph]& graph) except +
         Context& context()
         CUgraphExec cu_graph_exec()
         Status launch(Stream& stream)
         Status upload(Stream& stream)
+        unsigned most()
+        unsigned count()
         Status update(GraphDefinition& definition, int& refusal)
+        Status trim()
         void close()
         bool is_closed()
         void release()

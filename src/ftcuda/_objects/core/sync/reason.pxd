@@ -22,6 +22,7 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         unended
         body_unended
         unjoined
+        only_instance
         unplaced
         builders
         spoilt
