@@ -67,6 +67,8 @@ std::uint64_t live(int object) {
     case FTCUDA_SIM_MODULE: return state.modules.size();
     case FTCUDA_SIM_POOL: return state.pools.size() - state.default_pools.size();
     case FTCUDA_SIM_LIBRARY: return state.libraries.size();
+    case FTCUDA_SIM_GRAPH: return state.graphs.size();
+    case FTCUDA_SIM_EXECUTABLE: return state.executables.size();
     default: break;
     }
     std::uint64_t count = 0;
@@ -362,16 +364,14 @@ FTCUDA_SIM_EXPORT const FtcudaSimControl* ftcuda_sim_control() { return &ftcuda:
 
 // What src/ftcuda/_driver/schedule.hpp looks for.
 FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.schedule_is_on(); }
-FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) {
-    ftcuda::sim::scheduler::note_lock();
-    ftcuda::sim::control.schedule_point(where);
-}
+FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
 FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
     return ftcuda::sim::control.schedule_park(key, where);
 }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_let_go(const void* key) { ftcuda::sim::control.schedule_let_go(key); }
+FTCUDA_SIM_EXPORT void ftcuda_schedule_count_locks(int change) { ftcuda::sim::scheduler::count_locks(change); }
 FTCUDA_SIM_EXPORT void* ftcuda_schedule_give_part() { return ftcuda::sim::scheduler::give_part(); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_take_part(void* part) { ftcuda::sim::scheduler::take_part(part); }
 

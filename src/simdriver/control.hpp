@@ -21,6 +21,8 @@ enum FtcudaSimObject : int {
     FTCUDA_SIM_MANAGED_ALLOCATION,
     FTCUDA_SIM_REGISTERED_MEMORY,
     FTCUDA_SIM_LIBRARY,
+    FTCUDA_SIM_GRAPH,  // child graphs and bodies too
+    FTCUDA_SIM_EXECUTABLE,
     FTCUDA_SIM_OBJECT_KINDS,
 };
 

@@ -67,6 +67,7 @@ class SharedGraph(Hazard):
             raise AssertionError(f"launches of parts of a graph: its kernels counted {counts}")
         if sum(each[0] for each in counts) != sum(state.launched):
             raise AssertionError(f"{sum(state.launched)} launches returned, and the kernels counted {counts}")
+        self.check_versions(state)
         state.graph.close()
         for version in state.versions:
             version.arrays.clear()
@@ -77,6 +78,17 @@ class SharedGraph(Hazard):
         while left := self.left(state):  # a thread of ftcuda's lets go a little later than the work is done
             if time.monotonic() > limit:
                 raise AssertionError(f"{left} buffers are left of a graph that is gone")
+
+    def check_versions(self, state):
+        """Nobody updates any more: all streams launch the same version."""
+        before = [int(version.arrays[0][0]) for version in state.versions]
+        launched = 0
+        for stream in state.streams:
+            launched += unless_closed(lambda stream=stream: state.graph.launch(stream))
+            stream.sync()
+        found = [int(version.arrays[0][0]) - one for version, one in zip(state.versions, before, strict=True)]
+        if sorted(found) != [0, launched]:
+            raise AssertionError(f"{launched} launches after the last update ran {found} of the two versions")
 
     def left(self, state):
         """How many buffers live that the graphs used."""

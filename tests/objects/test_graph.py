@@ -1,9 +1,12 @@
 """Graphs: captured by a builder, launched as one, with the values that call by call would give."""
 
 import gc
+import os
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
-from time import sleep
+from contextlib import suppress
+from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -11,7 +14,8 @@ import pytest
 import ftcuda
 from ftcuda import ClosedError, CUDAError, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
-from tests.conftest import compile_code, simulated_only
+from ftcuda.testing import Schedule, faults, together
+from tests.conftest import IS_SIMULATED, compile_code, simulated_only
 from tests.objects.graphs import (
     DRIVER,
     ONE,
@@ -25,6 +29,7 @@ from tests.objects.graphs import (
 )
 
 pytestmark = needs_graphs
+OUT_OF_MEMORY = 2
 
 
 def captured(builder, code, buffer, *values):
@@ -471,7 +476,6 @@ def test_closed(make_builder, code, pinned, stream):
         (lambda builder, stream: GraphBuilder(), TypeError, "create_graph_builder"),
         (lambda builder, stream: Graph(), TypeError, "complete"),
         (lambda builder, stream: builder.complete(GraphDebugPrintOptions()), RuntimeError, "no graph yet"),
-        (lambda builder, stream: builder.debug_dot_print("a\0b"), ValueError, "NUL"),
     ],
 )
 def test_bad_arguments(make_builder, stream, call, error, match):
@@ -488,6 +492,141 @@ def test_print(make_builder, code, tmp_path):
     builder.end_building().debug_dot_print(path, GraphDebugPrintOptions(verbose=True))
     text = path.read_text()
     assert text.startswith("digraph") and "empty" in text
+    builder.debug_dot_print(os.fsencode(path))
+    assert path.read_text().startswith("digraph")
+    for where, error in ((tmp_path / "no" / "graph.dot", FileNotFoundError), (tmp_path, OSError), ("a\0b", ValueError), (3, TypeError)):
+        with pytest.raises(error):
+            builder.debug_dot_print(where)
+
+
+def under_seeds(function, seeds=40):
+    """Calls `function(random)` with a schedule for each seed, where ftcuda runs on the simulated driver."""
+    for seed in range(seeds):
+        function(Schedule("random", seed=seed) if IS_SIMULATED else None)
+
+
+@pytest.mark.thread_unsafe(reason="makes threads of its own")
+def test_a_builder_that_is_closed_ends_nothing(device, code):
+    """Mutant: it is seen closed, and its capture ends well after that."""
+
+    def race(schedule):
+        builder = device.create_graph_builder().begin_building()
+        launch(builder, ONE, code.get_kernel("empty"))
+
+        def act(index):
+            if index == 0:
+                builder.close()
+            elif builder.is_closed:
+                with pytest.raises(ClosedError):
+                    builder.end_building()
+            else:
+                with suppress(ClosedError):
+                    builder.end_building()
+
+        together(2, act, schedule=schedule)
+
+    under_seeds(race)
+
+
+@pytest.mark.thread_unsafe(reason="makes threads of its own")
+def test_a_builder_that_builds_no_more_has_a_graph(device, code):
+    """Mutant: the capture is over, and another thread finds no graph."""
+
+    def race(schedule):
+        builder = device.create_graph_builder().begin_building()
+        launch(builder, ONE, code.get_kernel("empty"))
+
+        def act(index):
+            if index == 0:
+                builder.end_building()
+            elif not builder.is_building:
+                builder.complete().close()
+
+        together(2, act, schedule=schedule)
+        builder.close()
+
+    under_seeds(race)
+
+
+@pytest.mark.thread_unsafe(reason="makes threads of its own")
+def test_a_part_that_takes_no_more_is_closed(device, code):
+    """Mutant: it refuses work because it was joined, and says that it is open."""
+
+    def race(schedule):
+        builder = device.create_graph_builder().begin_building()
+        _, part = builder.split(2)
+
+        def act(index):
+            if index == 0:
+                GraphBuilder.join(builder, part)
+                return
+            was_closed = part.is_closed
+            try:
+                launch(part, ONE, code.get_kernel("empty"))
+            except ClosedError:
+                assert part.is_closed
+            else:
+                assert not was_closed
+
+        together(2, act, schedule=schedule)
+        builder.close()
+
+    under_seeds(race)
+
+
+def test_parts_close_with_their_builder(make_builder, code):
+    builder = make_builder().begin_building()
+    _, part = builder.split(2)
+    builder.close()
+    assert part.is_closed and not part.is_building
+    with pytest.raises(ClosedError):
+        launch(part, ONE, code.get_kernel("empty"))
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+def test_a_split_that_fails_loses_nothing(make_builder, code, pinned, stream):
+    builder = make_builder().begin_building()
+    buffer, view = new_log(pinned)
+    launch(builder, ONE, code.get_kernel("append"), buffer, 1)
+    with faults.failing("cuStreamCreateWithPriority", OUT_OF_MEMORY, nth=3), pytest.raises(ftcuda.OutOfMemoryError):
+        builder.split(5)
+    launch(builder, ONE, code.get_kernel("append"), buffer, 2)
+    graph = builder.end_building().complete()
+    graph.launch(stream)
+    stream.sync()
+    assert written(view) == [1, 2]
+    graph.close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+def test_what_is_refused_is_not_kept(make_builder, code, device):
+    """Neither a graph that could not be embedded nor a function that could not be added."""
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    child, builder = make_builder().begin_building(), make_builder().begin_building()
+    with resource.allocate(4) as buffer:
+        launch(child, ONE, code.get_kernel("increment"), buffer)
+    child.end_building()
+
+    class Function:
+        def __call__(self):
+            pass
+
+    function = Function()
+    gone = weakref.ref(function)
+    with faults.failing("cuGraphAddChildGraphNode", OUT_OF_MEMORY), pytest.raises(ftcuda.OutOfMemoryError):
+        builder.embed(child)
+    with faults.failing("cuLaunchHostFunc", OUT_OF_MEMORY), pytest.raises(ftcuda.OutOfMemoryError):
+        builder.callback(function)
+    child.close()
+    del function
+    end = monotonic() + 20
+    while (gone() is not None or resource.statistics.current_count != 0) and monotonic() < end:
+        ftcuda.memory.wait_for_deallocations()
+        sleep(0.01)
+    assert gone() is None and resource.statistics.current_count == 0
+    builder.end_building().complete().close()
 
 
 def test_threads_capture_into_one_builder(make_builder, code, pinned, stream):

@@ -106,9 +106,7 @@ bool start(const std::string& path, const Library& library, std::string& problem
     }
     cu = table;
     lookup = entries.release();
-#ifdef FTCUDA_SCHEDULE_POINTS
     schedule::find(library);
-#endif
     memory_marking::find(library);
     clock::find(library);
     background::find(library);

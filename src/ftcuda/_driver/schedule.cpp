@@ -1,8 +1,8 @@
 #include "schedule.hpp"
 
-#ifdef FTCUDA_SCHEDULE_POINTS
-
 #include "library.hpp"
+
+#ifdef FTCUDA_SCHEDULE_POINTS
 
 #include <atomic>
 
@@ -76,6 +76,19 @@ void* give_part() noexcept {
 void take_part(void* part) noexcept {
     const Scheduler* const found = scheduler.load(std::memory_order_acquire);
     if (found != nullptr && part != nullptr) found->take_part(part);
+}
+
+}  // namespace ftcuda::driver::schedule
+
+#else
+
+namespace ftcuda::driver::schedule {
+
+std::atomic<void (*)(int change)> count_locks{nullptr};
+
+void find(const Library& library) {
+    count_locks.store(reinterpret_cast<void (*)(int)>(library.symbol("ftcuda_schedule_count_locks")),
+                      std::memory_order_release);
 }
 
 }  // namespace ftcuda::driver::schedule

@@ -35,8 +35,8 @@ def blind_spot(options: argparse.Namespace) -> str:
     )
     if options.sched:
         text += (
-            ", and --sched switches at driver calls only: a thread that waits inside ftcuda keeps its turn, which is "
-            "reported as a thread that did nothing"
+            ", and --sched switches at driver calls only: a thread that waits for an exclusive section, or for another "
+            "one that loads the same module, keeps its turn, which is reported as a thread that did nothing"
         )
     return text + "."
 

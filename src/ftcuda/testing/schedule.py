@@ -153,7 +153,7 @@ def why_stuck() -> str:
         return f"perhaps it waits for another in a way that the schedule does not know, {SUCH_AS}"
     return (
         "this build has no schedule points (-Dschedule_points=true), so that the schedule does not know of ftcuda's "
-        f"own locks and exclusive sections: perhaps it waits for another at one of them, or {SUCH_AS}"
+        f"exclusive sections, nor who loads a module: perhaps it waits for another at one of these, or {SUCH_AS}"
     )
 
 

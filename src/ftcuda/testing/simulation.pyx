@@ -90,7 +90,7 @@ cdef extern from *:
 
 OBJECTS = (
     "context", "stream", "event", "module", "pool", "device_allocation", "pinned_allocation", "managed_allocation",
-    "registered_memory", "library",
+    "registered_memory", "library", "graph", "executable",
 )
 ACTIONS = {"fail": 0, "hold": 1, "poison": 2, "hold after": 3}
 

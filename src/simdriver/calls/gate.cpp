@@ -29,21 +29,6 @@ bool is_private(Call call) noexcept {
     }
 }
 
-// ftcuda makes these under one lock (_core/stream/graph_turn.hpp). Where its locks are no points, nobody else may go on
-// within: a thread that waits for the lock keeps its turn.
-bool is_under_a_lock(Call call) noexcept {
-    switch (call) {
-    case Call::cuGraphInstantiateWithFlags:
-    case Call::cuGraphExecUpdate_v2:
-    case Call::cuGraphExecDestroy:
-    case Call::cuGraphAddChildGraphNode:
-    case Call::cuGraphDebugDotPrint:
-    case Call::cuGraphDestroy:
-    case Call::cuStreamEndCapture: return !scheduler::knows_locks();
-    default: return false;
-    }
-}
-
 }  // namespace
 
 void refuse_after_fork() noexcept {
@@ -63,7 +48,7 @@ InDestructor::~InDestructor() { --destructors; }
 Passage::~Passage() { leave_call(); }
 
 CUresult enter(Call call) {
-    if (!is_private(call) && !is_under_a_lock(call)) scheduler::point(describe(call).symbol);
+    if (!is_private(call) && !scheduler::has_locks()) scheduler::point(describe(call).symbol);
     CUresult result = CUDA_SUCCESS;
     if (apply_faults(call, result)) return result;
     if (is_forked()) return CUDA_ERROR_NOT_INITIALIZED;

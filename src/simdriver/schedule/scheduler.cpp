@@ -336,11 +336,10 @@ void leave(Guard&) {
 bool is_active() noexcept { return state().active.load(std::memory_order_relaxed); }
 bool is_scheduled() noexcept { return self() != nullptr && takes_part(*self()); }
 
-// Relaxed: it guards no data.
-static std::atomic<bool> has_locks{false};
+static thread_local int locks = 0;
 
-bool knows_locks() noexcept { return has_locks.load(std::memory_order_relaxed); }
-void note_lock() noexcept { has_locks.store(true, std::memory_order_relaxed); }
+bool has_locks() noexcept { return locks != 0; }
+void count_locks(int change) noexcept { locks = std::max(0, locks + change); }  // some were taken before we were asked
 
 void point(Guard& lock, const char* where) {
     if (!is_scheduled()) return;

@@ -75,9 +75,10 @@ bool is_active() noexcept;
 // Whether the calling thread takes part in it.
 bool is_scheduled() noexcept;
 
-// Whether the library whose calls are scheduled has its locks scheduled, too.
-bool knows_locks() noexcept;
-void note_lock() noexcept;
+// Whether the calling thread has locks of the library whose calls are scheduled, which says so where these are no
+// points. Nobody else goes on then: who waits for such a lock would keep its turn.
+bool has_locks() noexcept;
+void count_locks(int change) noexcept;
 
 // A place where another thread may go on instead. `where` must live for ever.
 void point(Guard& lock, const char* where);

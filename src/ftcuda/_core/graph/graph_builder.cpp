@@ -21,11 +21,9 @@ Status GraphBuilder::create(Context& context, unsigned flags, int priority, Ref<
 Status GraphBuilder::end() {
     CUgraph graph = nullptr;
     Ref<CapturedOperands> operands;
+    const Lock lock(mutex_);  // who finds that it builds no more finds the graph
     if (const Status status = session_->end(graph, operands); !status.ok() || kind_ == Kind::body) return status;
-    Ref<GraphDefinition> made =
-        Ref<GraphDefinition>::adopt(new GraphDefinition(stream_->context(), graph, std::move(operands)));
-    const Lock lock(mutex_);
-    if (!is_closed()) definition_ = std::move(made);
+    definition_ = Ref<GraphDefinition>::adopt(new GraphDefinition(stream_->context(), graph, std::move(operands)));
     return {};
 }
 
@@ -46,11 +44,7 @@ Status GraphBuilder::split(Ref<GraphBuilder>& part) {
     return {};
 }
 
-Status GraphBuilder::join(GraphBuilder& part) {
-    const Status status = session_->join(*stream_, *part.stream_);  // which knows who is closed
-    if (status.ok()) part.closed_.store(true, std::memory_order_release);
-    return status;
-}
+Status GraphBuilder::join(GraphBuilder& part) { return session_->join(*stream_, *part.stream_); }
 
 Status GraphBuilder::embed(GraphBuilder& child) {
     if (is_closed()) return Reason::closed;
@@ -60,9 +54,11 @@ Status GraphBuilder::embed(GraphBuilder& child) {
         deferred_release::Retention retention;
         deferred_release::retain(retention, Ref<Shared>::adopt(embedded->operands().detach()));
         session_->keep(std::move(retention));
-        return embedded->use([&](CUgraph cu_graph) {
+        const Status added = embedded->use([&](CUgraph cu_graph) {
             return cu.cuGraphAddChildGraphNode(&node, place.graph, place.before, place.count, cu_graph);
         });
+        if (!added.ok()) session_->keep_no_more();
+        return added;
     });
 }
 
@@ -73,7 +69,9 @@ Status GraphBuilder::call(CUhostFn function, void* user_data, deferred_release::
     if (!scope.status().ok()) return scope.status();
     const Operands operands{nullptr, 0, &retention};
     OperandLeases leases(*stream_, operands);
-    return leases.submit([&] { return cu.cuLaunchHostFunc(stream_->cu_stream(), function, user_data); });
+    const Status status = leases.submit([&] { return cu.cuLaunchHostFunc(stream_->cu_stream(), function, user_data); });
+    if (!status.ok()) session_->keep_no_more();
+    return status;
 }
 
 Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uint64_t& condition) {
@@ -133,15 +131,18 @@ Status GraphBuilder::add_node(std::uint64_t condition, int type, const std::vect
 }
 
 bool GraphBuilder::close() noexcept {
-    if (is_forked() || closed_.exchange(true, std::memory_order_acq_rel)) return false;
-    session_->leave(*stream_);
-    if (kind_ == Kind::part) return false;
+    if (is_forked()) return false;
+    if (kind_ == Kind::part) {
+        session_->leave(*stream_);
+        return false;
+    }
+    const bool lost = session_->close();
     Ref<GraphDefinition> gone;
     {
         const Lock lock(mutex_);
         gone = std::move(definition_);
     }
-    return session_->close();
+    return lost;
 }
 
 }  // namespace ftcuda::core

@@ -21,7 +21,8 @@ public:
     bool is_of_capture(const GraphBuilder& other) const noexcept { return session_.get() == other.session_.get(); }
     bool is_in_body() const noexcept { return session_->is_within_another(); }
     bool is_building() const noexcept { return !is_closed() && session_->is_capturing(); }
-    bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+    // Known to who has the session's lock before anybody else.
+    bool is_closed() const noexcept { return stream_->is_over(); }
 
     Status begin() { return session_->begin(); }
     Status end() EXCLUDES(mutex_);
@@ -56,9 +57,6 @@ private:
     const Ref<CaptureSession> session_;
     const Ref<Stream> stream_;
     const Kind kind_;
-
-    // Acquire and release: it guards no data.
-    std::atomic<bool> closed_{false};
 
     Mutex mutex_{Rank::graph_builder};
     Ref<GraphDefinition> definition_ GUARDED_BY(mutex_);

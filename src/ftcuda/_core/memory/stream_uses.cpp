@@ -86,11 +86,7 @@ bool StreamUses::has(std::uint64_t id) noexcept {
 
 Use* StreamUses::acquire_if(std::uint64_t id) noexcept {
     FTCUDA_SCHEDULE_POINT("take a use");
-    return find_slot([&](Use& use) {
-        std::uint64_t wanted = id;
-        return use.stream_id.compare_exchange_strong(wanted, Use::taken, std::memory_order_acq_rel,
-                                                     std::memory_order_relaxed);
-    });
+    return find_slot([&](Use& use) { return take(use, id); });
 }
 
 Use& StreamUses::acquire_free(Stream& stream) {
@@ -112,8 +108,7 @@ void StreamUses::forget_if_finished(Use& use) noexcept {
     FTCUDA_SCHEDULE_POINT("forget a use");
     std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
     if (id == 0 || id == Use::taken) return;
-    if (!use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed))
-        return;
+    if (!take(use, id)) return;
     Context& context = use.stream->context();
     if (use.event != nullptr ? context.is_reached(use.event) : use.stream->is_finished()) {
         if (use.event != nullptr) context.release_event(use.event);
@@ -125,8 +120,16 @@ void StreamUses::forget_if_finished(Use& use) noexcept {
     release(use, id);
 }
 
+bool StreamUses::take(Use& use, std::uint64_t id) noexcept {
+    if (!use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel, std::memory_order_relaxed))
+        return false;
+    driver::schedule::note_lock(1);
+    return true;
+}
+
 void StreamUses::release(Use& use, std::uint64_t id) noexcept {
     use.stream_id.store(id, std::memory_order_release);
+    driver::schedule::note_lock(-1);
 #ifdef FTCUDA_SCHEDULE_POINTS
     driver::schedule::unpark(&use);
 #endif
@@ -138,9 +141,7 @@ std::uint64_t StreamUses::wait_and_acquire(Use& use) noexcept {
         std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
         if (id == 0) return 0;
         if (id != Use::taken) {
-            if (use.stream_id.compare_exchange_strong(id, Use::taken, std::memory_order_acq_rel,
-                                                      std::memory_order_relaxed))
-                return id;
+            if (take(use, id)) return id;
             continue;
         }
 #ifdef FTCUDA_SCHEDULE_POINTS

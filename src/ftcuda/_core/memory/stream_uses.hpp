@@ -103,6 +103,8 @@ private:
     static Status record(Stream& stream, Use& use, bool& marked) noexcept;
     // The id that `use` had; 0 if it is free.
     static std::uint64_t wait_and_acquire(Use& use) noexcept;
+    // Whether the slot held `id`, and is the caller's now.
+    static bool take(Use& use, std::uint64_t id) noexcept;
     void forget_if_finished(Use& use) noexcept;
     void grow();
 

@@ -149,6 +149,7 @@ bool CaptureSession::close() noexcept {
         const Lock lock(hierarchy_->mutex_);
         if (closed_) return false;
         closed_ = true;
+        for (Stream* const stream : streams_) stream->end_captured_work();
         lost = is_capturing();
         if (lost) lose(may_call);
         if (!outer_) operands = std::move(hierarchy_->operands_);
@@ -267,6 +268,8 @@ Status CaptureSession::begin_call() noexcept {
 void CaptureSession::keep(deferred_release::Retention retention) {
     hierarchy_->operands_->all_.push_back(std::move(retention));
 }
+
+void CaptureSession::keep_no_more() noexcept { hierarchy_->operands_->all_.pop_back(); }
 
 void CaptureSession::note_condition() noexcept { ++hierarchy_->operands_->unused_conditions_; }
 void CaptureSession::note_conditional_node() noexcept { --hierarchy_->operands_->unused_conditions_; }

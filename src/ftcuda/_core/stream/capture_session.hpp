@@ -97,6 +97,8 @@ public:
     void end_call() noexcept NOT_ANALYSED;
     // Until the graph and its launches are gone. For a submission, or what add() calls.
     void keep(deferred_release::Retention retention) NOT_ANALYSED;
+    // What was kept last: the call failed, in the same submission or call of add().
+    void keep_no_more() noexcept NOT_ANALYSED;
     // For what use() and add() call: a condition was made, or has its node.
     void note_condition() noexcept NOT_ANALYSED;
     void note_conditional_node() noexcept NOT_ANALYSED;

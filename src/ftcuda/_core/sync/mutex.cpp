@@ -65,12 +65,14 @@ void Condition::notify_all() noexcept {
 void Mutex::lock() {
     lock_order::check(rank_);
     mutex_.lock();
+    driver::schedule::note_lock(1);
     lock_order::remember(*this);
 }
 
 void Mutex::unlock() {
     lock_order::forget(*this);
     mutex_.unlock();
+    driver::schedule::note_lock(-1);
 }
 
 void Condition::wait(Mutex& mutex) {

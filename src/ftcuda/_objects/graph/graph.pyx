@@ -159,7 +159,7 @@ cdef class Graph:
         cdef Ref[GraphDefinition] definition
         if not isinstance(source, GraphSource):
             raise TypeError(f"source must be a GraphBuilder, not {type(source).__name__}")
-        (<GraphSource>source).take_definition(definition)
+        (<GraphSource>source).take_definition(definition, "update a graph from")
         with nogil:
             status = self._graph.update(definition.get()[0], refusal)
         if not status.ok():

@@ -2,6 +2,7 @@
 
 import warnings
 from os import fspath
+from tempfile import TemporaryDirectory
 
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
@@ -67,11 +68,11 @@ cdef class GraphBuilder(GraphSource):
         check(status, "create a graph builder on", device)
         return adopt(made.detach())
 
-    cdef int take_definition(self, Ref[GraphDefinition]& definition) except -1:
+    cdef int take_definition(self, Ref[GraphDefinition]& definition, str verb) except -1:
         cdef Status status
         with nogil:
             status = self._builder.definition(definition)
-        check(status, "take the graph of", self)
+        check(status, verb, self)
         return 0
 
     cdef int check_primary(self, str verb) except -1:
@@ -154,7 +155,7 @@ cdef class GraphBuilder(GraphSource):
         """
         cdef Ref[GraphDefinition] definition
         self.check_primary("complete")
-        self.take_definition(definition)
+        self.take_definition(definition, "complete")
         return Graph.instantiate(definition.get()[0], options, self)
 
     def split(self, count):
@@ -170,6 +171,11 @@ cdef class GraphBuilder(GraphSource):
         tuple of GraphBuilder
 
         Thread safety: shared.
+
+        Raises
+        ------
+        OutOfMemoryError
+            There is no memory for as many streams. The builder goes on as before.
         """
         cdef Status status
         cdef Ref[core.GraphBuilder] made
@@ -180,7 +186,12 @@ cdef class GraphBuilder(GraphSource):
         while len(parts) < number:
             with nogil:
                 status = self._builder.split(made)
-            check(status, "split", self)
+            if not status.ok():
+                try:
+                    if len(parts) > 1:
+                        GraphBuilder.join(*parts)  # those that nobody gets, so that the capture can go on
+                finally:
+                    check(status, "split", self)
             parts.append(adopt(made.detach()))
         return tuple(parts)
 
@@ -393,7 +404,8 @@ cdef class GraphBuilder(GraphSource):
 
         Parameters
         ----------
-        path : str or path
+        path : str, bytes or path
+            Not of a file descriptor.
         options : GraphDebugPrintOptions or dict, optional
 
         Thread safety: atomic.
@@ -401,13 +413,21 @@ cdef class GraphBuilder(GraphSource):
         cdef Status status
         cdef Ref[GraphDefinition] definition
         cdef unsigned flags = debug_flags(checked(options, GraphDebugPrintOptions))
-        cdef bytes name = zero_ended(fspath(path), "path")
-        cdef const char* text = name
+        cdef bytes name
+        cdef const char* text
+        target = fspath(path)
         self.check_primary("print")
-        self.take_definition(definition)
-        with nogil:
-            status = definition.get().print_dot(text, flags)
-        check(status, "print", self)
+        self.take_definition(definition, "print")
+        with TemporaryDirectory() as folder:  # the driver says of no file why it cannot write it, and would wait for it
+            name = zero_ended(f"{folder}/graph.dot", "path")
+            text = name
+            with nogil:
+                status = definition.get().print_dot(text, flags)
+            check(status, "print", self)
+            with open(name, "rb") as printed:
+                content = printed.read()
+        with open(target, "wb") as file:
+            file.write(content)
 
     def close(self):
         """Ends the capture, if it has not ended, and lets go of the graph. Idempotent.
@@ -447,7 +467,7 @@ cdef class GraphBuilder(GraphSource):
     def stream(self):
         """The stream that is captured, for other libraries too. Thread safety: atomic.
 
-        Outside of the capture it refuses all work. It closes with the builder.
+        Outside of the capture it refuses all work. It closes with the builder: its own `close()` does nothing.
         """
         return self._stream
 

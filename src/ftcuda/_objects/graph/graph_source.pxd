@@ -4,4 +4,4 @@ from ftcuda._objects.stream.stream cimport StreamSource
 
 
 cdef class GraphSource(StreamSource):
-    cdef int take_definition(self, Ref[GraphDefinition]& definition) except -1
+    cdef int take_definition(self, Ref[GraphDefinition]& definition, str verb) except -1

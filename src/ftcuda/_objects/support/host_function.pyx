@@ -49,7 +49,13 @@ cdef HostFunction native_function(object fn, object user_data, Retention& retent
         number = checked_handle(user_data, "user_data")
         retain(retention, fn)
     else:
-        copied = bytes(memoryview(user_data))
+        try:
+            view = memoryview(user_data)
+        except TypeError:
+            raise TypeError(f"user_data must be an int or bytes-like, not {type(user_data).__name__}") from None
+        if "O" in view.format:
+            raise TypeError("user_data must not be of Python objects: a copy of their addresses keeps none of them")
+        copied = bytes(view)
         number = <size_t>PyBytes_AS_STRING(copied)
         retain(retention, (fn, copied))
     found.function = <CUhostFn>address
