@@ -1,5 +1,6 @@
 """Graphs: captured by a builder, launched as one, with the values that call by call would give."""
 
+import ctypes
 import gc
 import os
 import threading
@@ -713,4 +714,21 @@ def test_what_was_made_of_a_graph_ends_when_nobody_is_in_it(device, destroys):
     ended = graph if destroys == "graph" else parent
     assert meet("cuGraphInstantiateWithFlags", lambda: builder.complete().close(), ended.close) is None
     for each in (graph, parent, builder):
+        each.close()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+@pytest.mark.parametrize("way", ["closed", "spoilt"])
+def test_what_is_lost_ends_when_nobody_is_in_what_it_copied(device, way):
+    """So does the graph of a capture that is closed, or that fails when it ends."""
+    builder = device.create_graph_builder().begin_building().end_building()
+    parent = device.create_graph_builder().begin_building()
+    parent.embed(builder)
+    if way == "spoilt":
+        ctypes.CDLL(ftcuda.driver_info().path).cuStreamSynchronize(ctypes.c_void_p(parent.stream.handle))
+    end = parent.close if way == "closed" else parent.end_building
+    failed = meet("cuGraphInstantiateWithFlags", lambda: builder.complete().close(), end)
+    assert failed is None if way == "closed" else isinstance(failed, CUDAError)
+    for each in (parent, builder):
         each.close()

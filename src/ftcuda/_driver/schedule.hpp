@@ -1,6 +1,6 @@
 // Points at which a test's scheduler may let another thread go on: at driver calls of itself, and, in a build with
-// -Dschedule_points=true, at the core's own atomics and locks. Other builds only say who has a lock, and so is not to be
-// held up: who waits for it could not be seen to wait.
+// -Dschedule_points=true, at the core's own atomics and locks. Other builds only say who has a lock, and so is not to
+// be held up: who waits for it could not be seen to wait.
 //
 // A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold, _let_go, _give_part,
 // _take_part and _count_locks; the simulated driver does.
