@@ -16,6 +16,7 @@ import ftcuda
 from ftcuda import ClosedError, CUDAError, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
 from ftcuda.testing import Schedule, faults, together
+from ftcuda.testing.schedule import point
 from tests.conftest import IS_SIMULATED, compile_code, simulated_only
 from tests.objects.graphs import (
     DRIVER,
@@ -540,8 +541,11 @@ def test_a_builder_that_builds_no_more_has_a_graph(device, code):
         def act(index):
             if index == 0:
                 builder.end_building()
-            elif not builder.is_building:
-                builder.complete().close()
+                return
+            for _ in range(100):
+                if not builder.is_building:
+                    return builder.complete().close()
+                point()
 
         together(2, act, schedule=schedule)
         builder.close()
@@ -727,8 +731,10 @@ def test_what_is_lost_ends_when_nobody_is_in_what_it_copied(device, way):
     parent.embed(builder)
     if way == "spoilt":
         ctypes.CDLL(ftcuda.driver_info().path).cuStreamSynchronize(ctypes.c_void_p(parent.stream.handle))
-    end = parent.close if way == "closed" else parent.end_building
-    failed = meet("cuGraphInstantiateWithFlags", lambda: builder.complete().close(), end)
-    assert failed is None if way == "closed" else isinstance(failed, CUDAError)
+    if way == "closed":
+        entry, end = "cuGraphDestroy", parent.close
+    else:
+        entry, end = "cuStreamEndCapture", lambda: pytest.raises(CUDAError, parent.end_building)
+    assert meet(entry, end, lambda: builder.complete().close()) is None
     for each in (parent, builder):
         each.close()

@@ -3,6 +3,7 @@
 import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import ftcuda
 from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, NotSupportedError, launch
 from ftcuda.graph import GraphCompleteOptions
-from ftcuda.testing import faults
+from ftcuda.testing import Schedule, faults, together
 from tests.conftest import compile_code, simulated_only
 from tests.objects.graphs import ONE, assert_kept, assert_nothing_left, meet, needs_12, needs_graphs
 
@@ -135,6 +136,24 @@ def test_an_update_is_seen_in_every_stream(device, counting):
     assert counting.word[0] == 5 + 2 * 5 * 16
     for each in (graph, longer, *streams):
         each.close()
+
+
+@needs_12
+@simulated_only
+def test_an_executable_that_is_made_amid_an_update_is_not_launched(device, counting):
+    """Mutant: it was made of the old graph, and is put in place behind the update."""
+    graph, builders, stream = counting(2), [counting.builders[0], counting.build(step=16)], device.create_stream()
+    graph.launch(device.create_stream())  # whose executable is the first
+    for seed in range(150):
+        graph.trim()
+        update = partial(graph.update, builders[1 - seed % 2])
+        together(2, lambda index, update=update: update() if index else graph.launch(stream), schedule=Schedule("pct", 3, seed))
+        stream.sync()
+        before = int(counting.word[0])
+        graph.launch(stream)
+        stream.sync()
+        assert counting.word[0] - before == (1 if seed % 2 else 16)
+    graph.close()
 
 
 @simulated_only

@@ -154,6 +154,20 @@ FTCUDA_SIM_EXPORT CUresult cuStreamUpdateCaptureDependencies_v2(CUstream stream,
     return update_dependencies(stream, nodes, count, flags);
 }
 
+namespace {
+
+// The graph that the end of a capture destroys, because the capture has failed; else null.
+CUgraph failing_graph(CUstream handle) {
+    if (is_forked()) return nullptr;
+    const Guard lock(driver_state().mutex);
+    const std::shared_ptr<Stream> stream = driver_state().streams.find(handle);
+    const std::shared_ptr<Capture> capture = stream ? stream->capture : nullptr;
+    const bool fails = capture && capture->origin == stream && result_of(*capture) != CUDA_SUCCESS;
+    return fails ? capture->graph->handle : nullptr;
+}
+
+}  // namespace
+
 FTCUDA_SIM_EXPORT CUresult cuStreamBeginCapture_v2(CUstream handle, int mode) {
     FTCUDA_SIM_ENTER(cuStreamBeginCapture_v2);
     const Guard lock(driver_state().mutex);
@@ -174,6 +188,7 @@ FTCUDA_SIM_EXPORT CUresult cuStreamBeginCaptureToGraph(CUstream stream, CUgraph 
 }
 
 FTCUDA_SIM_EXPORT CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
+    const auto inside = graph_threads::Inside::to_destroy(failing_graph(handle));
     FTCUDA_SIM_ENTER(cuStreamEndCapture);
     DriverState& state = driver_state();
     EndedObjects ended;
