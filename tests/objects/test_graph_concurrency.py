@@ -144,10 +144,10 @@ def test_an_executable_that_is_made_amid_an_update_is_not_launched(device, count
     """Mutant: it was made of the old graph, and is put in place behind the update."""
     graph, builders, stream = counting(2), [counting.builders[0], counting.build(step=16)], device.create_stream()
     graph.launch(device.create_stream())  # whose executable is the first
-    for seed in range(150):
+    for seed in range(400):
         graph.trim()
         update = partial(graph.update, builders[1 - seed % 2])
-        together(2, lambda index, update=update: update() if index else graph.launch(stream), schedule=Schedule("pct", 3, seed))
+        together(2, lambda index, update=update: update() if index else graph.launch(stream), schedule=Schedule("pct", 10, seed))
         stream.sync()
         before = int(counting.word[0])
         graph.launch(stream)
