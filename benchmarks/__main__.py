@@ -35,7 +35,7 @@ CASES = {  # and how often all threads together call it, since the driver lets o
     "overlapping_graph": 160_000,  # one for all, with an executable for each thread
     "worker_graph": 48_000,
 }
-BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate", "overlapping_graph": "graph"}
+BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
 PEERS = ("cuda_core", "cupy", "torch")
 LIMIT = 300  # seconds for one measurement
 

@@ -100,7 +100,7 @@ struct Shared {
     Driver cu;
     CUcontext context = nullptr;
     CUfunction nothing = nullptr;
-    CUfunction count = nullptr;
+    CUfunction count = nullptr, count_atomically = nullptr;
     CUfunction dense = nullptr;
     CUdeviceptr x = 0;
     CUdeviceptr weights[3] = {};
@@ -216,7 +216,7 @@ Loop copies(const Shared& shared, CUstream stream, std::size_t bytes) {
                    from = host_memory(shared, bytes)] { return shared.cu.to_device(to, from, bytes, stream); });
 }
 
-CountingGraph& make_graph(Shared& shared, CUstream stream) {
+CountingGraph& make_graph(Shared& shared, CUfunction count, CUstream stream) {
     const std::lock_guard<std::mutex> lock(shared.graphs_mutex);
     CountingGraph& graph = shared.graphs.emplace_back();
     graph.counter = device_memory(shared, stream, sizeof(unsigned));
@@ -224,7 +224,7 @@ CountingGraph& make_graph(Shared& shared, CUstream stream) {
     graph.executable = captured(shared, stream, [&] {
         for (int node = 0; node < nodes; ++node) {
             void* parameters[] = {&graph.counter};
-            check(launch(shared, shared.count, 1, 1, stream, parameters), "cuLaunchKernelEx");
+            check(launch(shared, count, 1, 1, stream, parameters), "cuLaunchKernelEx");
         }
     });
     return graph;
@@ -239,8 +239,8 @@ Loop graph_launches(const Shared& shared, CUstream stream, CountingGraph& graph,
     };
 }
 
-Loop private_graphs(Shared& shared, CUstream stream) {
-    CountingGraph& graph = make_graph(shared, stream);
+Loop private_graphs(Shared& shared, CUfunction count, CUstream stream) {
+    CountingGraph& graph = make_graph(shared, count, stream);
     return graph_launches(shared, stream, graph, [&shared, stream, executable = graph.executable] {
         return shared.cu.cuGraphLaunch(executable, stream);
     });
@@ -316,7 +316,9 @@ const std::map<std::string, std::function<Loop(Shared&, CUstream)>> cases = {
     {"copy_256_b", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 256); }},
     {"copy_64_kib", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 65536); }},
     {"worker", [](const Shared& shared, CUstream stream) { return requests(shared, stream, false); }},
-    {"graph", private_graphs},
+    {"graph", [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.count, stream); }},
+    {"overlapping_graph",
+     [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.count_atomically, stream); }},
     {"shared_graph", shared_graph},
     {"worker_graph", [](const Shared& shared, CUstream stream) { return requests(shared, stream, true); }},
 };
@@ -345,6 +347,7 @@ int main(int, char** arguments) {
     check(cu.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
     check(cu.cuModuleGetFunction(&shared.nothing, module, "nothing"), "cuModuleGetFunction");
     check(cu.cuModuleGetFunction(&shared.count, module, "count"), "cuModuleGetFunction");
+    check(cu.cuModuleGetFunction(&shared.count_atomically, module, "count_atomically"), "cuModuleGetFunction");
     check(cu.cuModuleGetFunction(&shared.dense, module, "dense"), "cuModuleGetFunction");
     shared.x = device_memory(shared, nullptr, 4096);
     unsigned bits = 0;
@@ -360,7 +363,7 @@ int main(int, char** arguments) {
     if (arguments[4] == std::string("shared_graph")) {
         CUstream stream = nullptr;
         check(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
-        make_graph(shared, stream);
+        make_graph(shared, shared.count, stream);
     }
 
     std::atomic<int> ready{0};
