@@ -3,6 +3,7 @@
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
+#include "../sync/fork.hpp"
 
 namespace ftcuda::core {
 
@@ -47,13 +48,14 @@ Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned 
     return {};
 }
 
-unsigned Graph::count() noexcept {
-    unsigned count = 0;
+Status Graph::count(unsigned& count) noexcept {
+    if (is_forked()) return Reason::forked;
+    count = 0;
     for (unsigned index = 0; index < most_; ++index) {
         const Lock lock(instances_[index].mutex);
         count += instances_[index].executable != nullptr;
     }
-    return count;
+    return {};
 }
 
 Graph::Instance& Graph::instance_for(Stream& stream) noexcept {

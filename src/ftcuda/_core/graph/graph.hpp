@@ -26,7 +26,7 @@ public:
     abi::CUgraphExec cu_graph_exec() const noexcept { return first_; }
     unsigned most() const noexcept { return most_; }
     // How many executables there are now.
-    unsigned count() noexcept;
+    Status count(unsigned& count) noexcept;
 
     Status launch(Stream& stream) EXCLUDES(mutex_);
     Status upload(Stream& stream) EXCLUDES(mutex_);

@@ -19,6 +19,7 @@ Status GraphBuilder::create(Context& context, unsigned flags, int priority, Ref<
 }
 
 Status GraphBuilder::end() {
+    if (is_forked()) return Reason::forked;
     CUgraph graph = nullptr;
     Ref<CapturedOperands> operands;
     const Lock lock(mutex_);  // who finds that it builds no more finds the graph

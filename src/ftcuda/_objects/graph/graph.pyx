@@ -8,7 +8,7 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport device_of
 from ftcuda._objects.graph.graph_source cimport GraphSource
 from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream, quick_stream
-from ftcuda._objects.support.raising cimport raise_status, refuse_to_make, release_and_warn
+from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions
 from ftcuda._objects.support.options import checked, integer
@@ -97,9 +97,11 @@ cdef class Graph:
     @property
     def executable_count(self):
         """How many executables of the driver's the graph has now; 0 once closed. Thread safety: atomic."""
-        cdef unsigned count
+        cdef unsigned count = 0
+        cdef Status status
         with nogil:
-            count = self._graph.count()
+            status = self._graph.count(count)
+        check(status, "count the executables of", self)
         return count
 
     def launch(self, stream):

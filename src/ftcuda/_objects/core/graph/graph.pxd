@@ -24,7 +24,7 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
         Status launch(Stream& stream)
         Status upload(Stream& stream)
         unsigned most()
-        unsigned count()
+        Status count(unsigned& count)
         Status update(GraphDefinition& definition, int& refusal)
         Status trim()
         void close()
