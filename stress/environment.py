@@ -2,12 +2,14 @@
 
 import pickle
 import tempfile
+import time
 from contextlib import suppress
 
 import numpy as np
 
 import ftcuda
 from ftcuda.graph import GraphCompleteOptions
+from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import hazard
 
 SOURCE = r"""
@@ -63,6 +65,14 @@ class Environment(hazard.Environment):
         self.graph = self.graph_builder.complete()
         self.has_conditionals = self.device.features.conditional_graphs
         self.device.sync()
+
+    def let_go(self, is_gone):
+        """Whether what work used is let go of: a thread of ftcuda's does that, a moment after the work."""
+        limit = time.monotonic() + 20
+        while not is_gone() and time.monotonic() < limit:
+            self.device.sync()
+            wait_for_deallocations()
+        return is_gone()
 
     def new_code(self):
         """Returns code that is loaded nowhere yet."""

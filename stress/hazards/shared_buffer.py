@@ -1,13 +1,11 @@
 """The first uses of one buffer in many streams, and its close."""
 
-import time
 import weakref
 from types import SimpleNamespace
 
 import numpy as np
 
 from ftcuda import Buffer
-from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing.hazard import Hazard, unless_closed
 
 
@@ -54,7 +52,8 @@ class SharedBuffer(Hazard):
     def check(self, state):
         state.buffer.close()
         if state.memory is not None:
-            (seen,) = self.let_go(state)
+            self.env.let_go(lambda: state.found)  # by the close, or a moment later by whoever looks
+            (seen,) = state.found
             if state.filled and seen != {1}:
                 raise AssertionError(
                     f"{len(state.filled)} fills were submitted, and its owner ended when {seen} was there"
@@ -64,11 +63,3 @@ class SharedBuffer(Hazard):
         left = self.live("stream")
         if left != state.before:
             raise AssertionError(f"the buffer keeps streams: {left} live, {state.before} before")
-
-    def let_go(self, state):
-        """What was in the memory when its owner was let go: by the close, or a moment later by whoever looks."""
-        limit = time.monotonic() + 20
-        while not state.found and time.monotonic() < limit:
-            self.env.device.sync()
-            wait_for_deallocations()
-        return state.found

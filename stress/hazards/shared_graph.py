@@ -1,13 +1,11 @@
 """One graph for all threads, which launch it, update it, trim it and close it, and the buffers that it uses."""
 
-import time
 from types import SimpleNamespace
 
 import numpy as np
 
 from ftcuda import LegacyPinnedMemoryResource, StatisticsMemoryResource, launch
 from ftcuda.graph import GraphCompleteOptions
-from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing.hazard import Hazard, unless_closed
 
 KERNELS = 3  # in the graph
@@ -74,10 +72,8 @@ class SharedGraph(Hazard):
             version.builder.close()
         for stream in state.streams:
             stream.close()
-        limit = time.monotonic() + 10
-        while left := self.left(state):  # a thread of ftcuda's lets go a little later than the work is done
-            if time.monotonic() > limit:
-                raise AssertionError(f"{left} buffers are left of a graph that is gone")
+        if not self.env.let_go(lambda: state.resource.statistics.current_count == 0):
+            raise AssertionError(f"{state.resource.statistics.current_count} buffers are left of a graph that is gone")
 
     def check_versions(self, state):
         """Nobody updates any more: all streams launch the same version."""
@@ -89,9 +85,3 @@ class SharedGraph(Hazard):
         found = [int(version.arrays[0][0]) - one for version, one in zip(state.versions, before, strict=True)]
         if sorted(found) != [0, launched]:
             raise AssertionError(f"{launched} launches after the last update ran {found} of the two versions")
-
-    def left(self, state):
-        """How many buffers live that the graphs used."""
-        self.env.device.sync()
-        wait_for_deallocations()
-        return state.resource.statistics.current_count

@@ -11,6 +11,7 @@ from ftcuda import LaunchConfig
 from ftcuda.testing import faults
 
 ONE = LaunchConfig(grid=1, block=1)
+OUT_OF_MEMORY = 2
 DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
 needs_graphs = pytest.mark.skipif(DRIVER < (11, 4), reason="graphs need a driver of CUDA 11.4")
 needs_12 = pytest.mark.skipif(DRIVER < (12, 0), reason="updates of graphs need a driver of CUDA 12")
@@ -25,13 +26,18 @@ def written(view):
     return view[1 : view[0] + 1].tolist()
 
 
-def assert_nothing_left(resource, device):
-    """What graphs used goes a moment after their work, in a thread of ftcuda's."""
+def assert_goes(is_gone, device):
+    """What work used goes a moment after it, in a thread of ftcuda's."""
     end = monotonic() + 20
-    while resource.statistics.current_count != 0 and monotonic() < end:
+    while not is_gone() and monotonic() < end:
         device.sync()
         ftcuda.memory.wait_for_deallocations()
-    assert resource.statistics.current_count == 0
+    assert is_gone()
+
+
+def assert_nothing_left(resource, device):
+    """Of what graphs used."""
+    assert_goes(lambda: resource.statistics.current_count == 0, device)
 
 
 def assert_kept(resource, device):

@@ -7,7 +7,6 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from time import monotonic, sleep
 
 import numpy as np
 import pytest
@@ -21,6 +20,8 @@ from tests.conftest import IS_SIMULATED, compile_code, simulated_only
 from tests.objects.graphs import (
     DRIVER,
     ONE,
+    OUT_OF_MEMORY,
+    assert_goes,
     assert_kept,
     assert_nothing_left,
     meet,
@@ -31,7 +32,6 @@ from tests.objects.graphs import (
 )
 
 pytestmark = needs_graphs
-OUT_OF_MEMORY = 2
 
 
 def captured(builder, code, buffer, *values):
@@ -161,7 +161,6 @@ def test_what_was_captured_outlives_work_in_a_default_stream_of_another_thread(m
     with ThreadPoolExecutor(1) as pool:
         pool.submit(graph.launch, ftcuda.PER_THREAD_DEFAULT_STREAM).result()
         graph.close()
-        sleep(0.05)  # the time in which a thread of ftcuda's would let go of it
         ftcuda.memory.wait_for_deallocations()
         left = resource.statistics.current_count
         goes_on.set()
@@ -501,85 +500,70 @@ def test_print(make_builder, code, tmp_path):
             builder.debug_dot_print(where)
 
 
-def under_seeds(function, seeds=40):
-    """Calls `function(random)` with a schedule for each seed, where ftcuda runs on the simulated driver."""
-    for seed in range(seeds):
-        function(Schedule("random", seed=seed) if IS_SIMULATED else None)
+def race_builders(device, code, act, parts=1):
+    """Calls `act(index, builder, ...)` in two threads, for many captures: on the simulated driver under a seed each."""
+    for seed in range(40):
+        builder = device.create_graph_builder().begin_building()
+        launch(builder, ONE, code.get_kernel("empty"))
+        builders = builder.split(parts) if parts > 1 else (builder,)
+        schedule = Schedule("random", seed=seed) if IS_SIMULATED else None
+        together(2, lambda index, builders=builders: act(index, *builders), schedule=schedule)
+        builder.close()
 
 
 @pytest.mark.thread_unsafe(reason="makes threads of its own")
 def test_a_builder_that_is_closed_ends_nothing(device, code):
     """Mutant: it is seen closed, and its capture ends well after that."""
 
-    def race(schedule):
-        builder = device.create_graph_builder().begin_building()
-        launch(builder, ONE, code.get_kernel("empty"))
+    def act(index, builder):
+        if index == 0:
+            builder.close()
+        elif builder.is_closed:
+            with pytest.raises(ClosedError):
+                builder.end_building()
+        else:
+            with suppress(ClosedError):
+                builder.end_building()
 
-        def act(index):
-            if index == 0:
-                builder.close()
-            elif builder.is_closed:
-                with pytest.raises(ClosedError):
-                    builder.end_building()
-            else:
-                with suppress(ClosedError):
-                    builder.end_building()
-
-        together(2, act, schedule=schedule)
-
-    under_seeds(race)
+    race_builders(device, code, act)
 
 
 @pytest.mark.thread_unsafe(reason="makes threads of its own")
 def test_a_builder_that_builds_no_more_has_a_graph(device, code):
     """Mutant: the capture is over, and another thread finds no graph."""
 
-    def race(schedule):
-        builder = device.create_graph_builder().begin_building()
-        launch(builder, ONE, code.get_kernel("empty"))
-
-        def act(index):
-            if index == 0:
-                builder.end_building()
-                return
-            for _ in range(100):
-                if not builder.is_building:
-                    break
-                if IS_SIMULATED:
-                    point()
+    def act(index, builder):
+        if index == 0:
+            builder.end_building()
+            return
+        for _ in range(100):
             if not builder.is_building:
-                builder.complete().close()
+                break
+            if IS_SIMULATED:
+                point()
+        if not builder.is_building:
+            builder.complete().close()
 
-        together(2, act, schedule=schedule)
-        builder.close()
-
-    under_seeds(race)
+    race_builders(device, code, act)
 
 
 @pytest.mark.thread_unsafe(reason="makes threads of its own")
 def test_a_part_that_takes_no_more_is_closed(device, code):
     """Mutant: it refuses work because it was joined, and says that it is open."""
 
-    def race(schedule):
-        builder = device.create_graph_builder().begin_building()
-        _, part = builder.split(2)
+    def act(index, builder, part):
+        if index == 0:
+            GraphBuilder.join(builder, part)
+            return
+        was_closed = part.is_closed
+        try:
+            launch(part, ONE, code.get_kernel("empty"))
+        except ClosedError:
+            assert part.is_closed
+        else:
+            assert not was_closed
 
-        def act(index):
-            if index == 0:
-                GraphBuilder.join(builder, part)
-                return
-            was_closed = part.is_closed
-            try:
-                launch(part, ONE, code.get_kernel("empty"))
-            except ClosedError:
-                assert part.is_closed
-            else:
-                assert not was_closed
-
-        together(2, act, schedule=schedule)
-        builder.close()
-
-    under_seeds(race)
+    race_builders(device, code, act, parts=2)
 
 
 def test_parts_close_with_their_builder(make_builder, code):
@@ -629,12 +613,9 @@ def test_what_is_refused_is_not_kept(make_builder, code, device):
         builder.callback(function)
     child.close()
     del function
-    end = monotonic() + 20
-    while (gone() is not None or resource.statistics.current_count != 0) and monotonic() < end:
-        ftcuda.memory.wait_for_deallocations()
-        sleep(0.01)
-    assert gone() is None and resource.statistics.current_count == 0
-    builder.end_building().complete().close()
+    builder.end_building()
+    assert_goes(lambda: gone() is None and resource.statistics.current_count == 0, device)
+    builder.complete().close()
 
 
 def test_threads_capture_into_one_builder(make_builder, code, pinned, stream):

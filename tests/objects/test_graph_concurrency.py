@@ -13,13 +13,12 @@ from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, NotSuppo
 from ftcuda.graph import GraphCompleteOptions
 from ftcuda.testing import Schedule, faults, together
 from tests.conftest import compile_code, simulated_only
-from tests.objects.graphs import ONE, assert_kept, assert_nothing_left, meet, needs_12, needs_graphs
+from tests.objects.graphs import ONE, OUT_OF_MEMORY, assert_kept, assert_nothing_left, meet, needs_12, needs_graphs
 
 pytestmark = [
     needs_graphs,
     pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what the driver has"),
 ]
-OUT_OF_MEMORY = 2
 
 # Counts those that came, and those that saw `wanted` come while they looked `limit` times.
 MEET = """
@@ -174,7 +173,7 @@ def test_what_was_captured_lives_until_all_launches_are_done(device, code, held_
     assert_nothing_left(resource, device)
 
 
-def test_a_builder_may_be_closed_before_all_executables_are_made(device, code, stream):
+def test_a_builder_may_be_closed_before_all_executables_are_made(device, code):
     resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
     builder = device.create_graph_builder().begin_building()
     with resource.allocate(4) as buffer:
@@ -273,8 +272,8 @@ def test_an_executable_that_cannot_be_made(device, counting, stream):
     graph.close()
     builder = counting.build()
     options = GraphCompleteOptions(max_concurrency=2, upload_stream=stream)
-    for call in ({"nth": 1}, {"nth": 2}):
-        with faults.failing("cuGraphInstantiateWithFlags", OUT_OF_MEMORY, **call), pytest.raises(ftcuda.OutOfMemoryError):
+    for nth in (1, 2):
+        with faults.failing("cuGraphInstantiateWithFlags", OUT_OF_MEMORY, nth=nth), pytest.raises(ftcuda.OutOfMemoryError):
             builder.complete(options)
     builder.complete(options).close()
 

@@ -32,9 +32,7 @@ Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned 
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
     if (definition.operands()->unused_conditions() != 0) return Reason::unplaced;
     CUgraphExec made = nullptr;
-    const RelaxedCapture relaxed;
-    Status status =
-        definition.use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags); });
+    Status status = definition.instantiate(flags, made);
     if (!status.ok()) return status;
     Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, flags, most, made));
     if (most > 1) status = mine->make(mine->instances_[1]);  // at once: of some graphs the driver makes no second one
@@ -71,16 +69,14 @@ Status Graph::make(Instance& instance) {
         version = version_;
     }
     CUgraphExec made = nullptr;
-    const RelaxedCapture relaxed;
-    const Status status =
-        definition->use([&](CUgraph cu_graph) { return cu.cuGraphInstantiateWithFlags(&made, cu_graph, flags_); });
-    if (!status.ok()) return status;
+    if (const Status status = definition->instantiate(flags_, made); !status.ok()) return status;
     {
         const Lock lock(mutex_);
         const Lock instance_lock(instance.mutex);
         if (version == version_ && instance.executable == nullptr) std::swap(instance.executable, made);
     }
     if (made != nullptr) {  // another thread was first, or the graph was updated
+        const RelaxedCapture relaxed;
         const ContextScope scope(context_);
         const Lock turn(graph_turn);
         destroy(made);

@@ -6,6 +6,11 @@
 
 namespace ftcuda::core {
 
+Status GraphDefinition::instantiate(unsigned flags, abi::CUgraphExec& executable) {
+    const RelaxedCapture relaxed;
+    return use([&](abi::CUgraph graph) { return driver::cu.cuGraphInstantiateWithFlags(&executable, graph, flags); });
+}
+
 Status GraphDefinition::print_dot(const char* path, unsigned flags) {
     if (!driver::cu.cuGraphDebugDotPrint) return Status(Reason::absent, Entry::cuGraphDebugDotPrint);
     return use([&](abi::CUgraph graph) { return driver::cu.cuGraphDebugDotPrint(graph, path, flags); });

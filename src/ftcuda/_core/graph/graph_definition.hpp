@@ -28,6 +28,8 @@ public:
         return context_.observe(use(graph_));
     }
 
+    // An executable of it, which is the caller's.
+    Status instantiate(unsigned flags, abi::CUgraphExec& executable);
     // As a file for Graphviz.
     Status print_dot(const char* path, unsigned flags);
 

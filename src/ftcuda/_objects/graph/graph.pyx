@@ -181,8 +181,7 @@ cdef class Graph:
         cdef Status status
         with nogil:
             status = self._graph.trim()
-        if not status.ok():
-            raise_status(status, "trim", f"{self}", (("the graph", self),))
+        check(status, "trim", self)
 
     def close(self):
         """Destroys the graph; launches in progress in other threads are submitted, and run on. Idempotent.
