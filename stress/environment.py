@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 import ftcuda
-from ftcuda.graph import GraphCompleteOptions
+from ftcuda.graph import GraphCompleteOptions, Parameter
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import hazard
 
@@ -88,6 +88,12 @@ class Environment(hazard.Environment):
     def new_graph(self):
         """Returns one with two executables."""
         return self.new_graph_builder().complete(GraphCompleteOptions(max_concurrency=2))
+
+    def new_bound_graph(self):
+        """Returns one that counts wherever a launch says."""
+        builder = self.device.create_graph_builder().begin_building()
+        ftcuda.launch(builder, self.one, self.kernel, Parameter("where", self.counter))
+        return builder.end_building().complete(GraphCompleteOptions(max_concurrency=2)).bind()
 
     def nothing(self):
         """What graphs call back."""

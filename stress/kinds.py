@@ -11,7 +11,7 @@ import numpy as np
 
 import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
-from ftcuda.graph import GraphBuilder
+from ftcuda.graph import GraphBuilder, Parameter
 from stress.ledger import BYTES, TURNS, Ledger, Lender, Owner
 
 
@@ -169,6 +169,20 @@ def a_graph(ledger: Ledger) -> Handed:
         expect(int(array[0]), value, "a graph that another thread completed")
 
     return Handed(builder.complete(), look)
+
+
+@kind("BoundGraph")
+def a_bound_graph(ledger: Ledger) -> Handed:
+    value, (word, array) = ledger.number(), ledger.word()
+    builder = ledger.env.device.create_graph_builder().begin_building()
+    launch(builder, ledger.env.one, ledger.env.late, word, Parameter("value", 0), 100)
+
+    def look(bound):
+        bound.launch(ledger.stream, value=value)
+        ledger.stream.sync()
+        expect(int(array[0]), value, "a graph that another thread bound")
+
+    return Handed(builder.end_building().complete().bind(), look)
 
 
 @kind("GraphBuilder")

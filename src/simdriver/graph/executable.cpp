@@ -96,7 +96,7 @@ CUresult instantiate(CUgraphExec* made, CUgraph handle, unsigned long long flags
 
 FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, CUgraph graph,
                                                        unsigned long long flags) {
-    const Inside inside{graph};
+    const Inside inside = Inside::to_make(graph);
     FTCUDA_SIM_ENTER(cuGraphInstantiateWithFlags);
     const Guard lock(driver_state().mutex);
     if ((flags & CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD) != 0) return CUDA_ERROR_INVALID_VALUE;  // into which stream?
@@ -105,7 +105,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithFlags(CUgraphExec* executable, 
 
 FTCUDA_SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgraph graph, CUgraphNode* error_node,
                                                  char* log, std::size_t capacity) {
-    const Inside inside{graph};
+    const Inside inside = Inside::to_make(graph);
     FTCUDA_SIM_ENTER(cuGraphInstantiate_v2);
     const Guard lock(driver_state().mutex);
     if (log != nullptr && capacity != 0) *log = '\0';
@@ -115,7 +115,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphInstantiate_v2(CUgraphExec* executable, CUgrap
 
 FTCUDA_SIM_EXPORT CUresult cuGraphInstantiateWithParams(CUgraphExec* executable, CUgraph graph,
                                                         CUDA_GRAPH_INSTANTIATE_PARAMS* parameters) {
-    const Inside inside{graph};
+    const Inside inside = Inside::to_make(graph);
     FTCUDA_SIM_ENTER(cuGraphInstantiateWithParams);
     if (parameters == nullptr) return CUDA_ERROR_INVALID_VALUE;
     const Guard lock(driver_state().mutex);

@@ -112,7 +112,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphKernelNodeSetParams_v2(CUgraphNode node,
 
 FTCUDA_SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable, CUgraphNode node,
                                                           const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
-    const Inside inside{executable, node};
+    const Inside inside = Inside::to_set(executable, node);
     FTCUDA_SIM_ENTER(cuGraphExecKernelNodeSetParams);
     return change_in<KernelOperation>(executable, node,
                                       [=](Operation& operation) { return describe_kernel(parameters, operation); });
@@ -120,7 +120,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable
 
 FTCUDA_SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
                                                              const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
-    const Inside inside{executable, node};
+    const Inside inside = Inside::to_set(executable, node);
     FTCUDA_SIM_ENTER(cuGraphExecKernelNodeSetParams_v2);
     return change_in<KernelOperation>(executable, node,
                                       [=](Operation& operation) { return describe_kernel(parameters, operation); });

@@ -5,12 +5,19 @@
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::core {
 
 using driver::cu;
 using namespace abi;
 
 namespace {
+
+void put(NodeArguments& node, std::size_t index, const Replacement& replacement) noexcept {
+    if (index == CapturedLaunch::Parameter::shape) node.put(replacement.shape);
+    else node.put(index, replacement.bytes);
+}
 
 deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
     deferred_release::Retention retention;
@@ -22,9 +29,16 @@ deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
 
 Graph::Graph(GraphDefinition& definition, unsigned flags, unsigned most, CUgraphExec first)
     : context_(definition.context()), flags_(flags), most_(most), first_(first), instances_(new Instance[most]),
-      definition_(definition) {
+      launches_(definition.launches()), definition_(definition) {
     const Lock lock(instances_[0].mutex);
     instances_[0].executable = first;
+    instances_[0].nodes = captured_arguments();
+}
+
+std::vector<NodeArguments> Graph::captured_arguments() const {
+    std::vector<NodeArguments> arguments;
+    for (const CapturedLaunch* const launch : launches_) arguments.emplace_back(*launch);
+    return arguments;
 }
 
 Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
@@ -56,6 +70,14 @@ Status Graph::count(unsigned& count) noexcept {
     return {};
 }
 
+Status Graph::definition(Ref<GraphDefinition>& definition) {
+    if (is_forked()) return Reason::forked;
+    const Lock lock(mutex_);
+    if (!definition_) return Reason::closed;
+    definition = definition_;
+    return {};
+}
+
 Graph::Instance& Graph::instance_for(Stream& stream) noexcept {
     return instances_[most_ == 1 ? 0 : uses_.slot_of(stream.id()) % most_];
 }
@@ -70,10 +92,14 @@ Status Graph::make(Instance& instance) {
     }
     CUgraphExec made = nullptr;
     if (const Status status = definition->instantiate(flags_, made); !status.ok()) return status;
+    std::vector<NodeArguments> nodes = captured_arguments();
     {
         const Lock lock(mutex_);
         const Lock instance_lock(instance.mutex);
-        if (version == version_ && instance.executable == nullptr) std::swap(instance.executable, made);
+        if (version == version_ && instance.executable == nullptr) {
+            std::swap(instance.executable, made);
+            std::swap(instance.nodes, nodes);
+        }
     }
     if (made != nullptr) {  // another thread was first, or the graph was updated
         const RelaxedCapture relaxed;
@@ -85,7 +111,7 @@ Status Graph::make(Instance& instance) {
 }
 
 template <class Use>
-Status Graph::use_in(Stream& stream, Use use) {
+Status Graph::use_in(Stream& stream, const Operands& operands, Use use) {
     if (&stream.context() != &context_) return Reason::wrong_device;
     const Submission submission(stream);
     if (!submission.status().ok()) return submission.status();
@@ -96,13 +122,16 @@ Status Graph::use_in(Stream& stream, Use use) {
     bool capturing = false;  // which a launch would spoil
     if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;
+    OperandLeases leases(stream, operands);
+    if (!leases.status().ok()) return leases.status();
     uses_.add(stream, stream.id());
     Instance& instance = instance_for(stream);
     for (;;) {
         {
             const Lock lock(instance.mutex);
             if (instance.executable != nullptr) {
-                const Status status = context_.observe(use(instance.executable));
+                const auto use_locked = [&]() NOT_ANALYSED { return use(instance.executable, instance.nodes); };
+                const Status status = leases.submit_uncaptured(use_locked);
                 if (stream.is_default() && !uses_.mark(stream, "launch of a graph"))
                     unordered_.store(true, std::memory_order_relaxed);
                 return status;
@@ -112,18 +141,51 @@ Status Graph::use_in(Stream& stream, Use use) {
     }
 }
 
+Status Graph::launch_with(Stream& stream, CUgraphExec executable, std::vector<NodeArguments>& nodes) {
+    for (NodeArguments& each : nodes) {
+        if (const Status status = each.tell(context_, executable); !status.ok()) return status;
+    }
+    return cu.cuGraphLaunch(executable, stream.cu_stream());
+}
+
 Status Graph::launch(Stream& stream) {
-    return use_in(stream, [&](CUgraphExec executable) { return cu.cuGraphLaunch(executable, stream.cu_stream()); });
+    return use_in(stream, {}, [&](CUgraphExec executable, std::vector<NodeArguments>& nodes) {
+        for (NodeArguments& each : nodes) each.reset();
+        return launch_with(stream, executable, nodes);
+    });
+}
+
+bool Graph::may_take(const Replacement& replacement) const noexcept {
+    return replacement.shape == nullptr ||
+           std::all_of(replacement.places, replacement.places + replacement.count,
+                       [&](const Replacement::Place& place) {
+                           return replacement.shape->has_attributes_of(launches_[place.launch]->shape());
+                       });
+}
+
+Status Graph::launch(Stream& stream, std::vector<Replacement>& replacements, Operands operands) {
+    const ReadReplacedMaps read(replacements, operands);
+    return use_in(stream, read.operands(), [&](CUgraphExec executable, std::vector<NodeArguments>& nodes) {
+        for (const Replacement& each : replacements) {
+            if (!may_take(each)) return Status(Reason::other_attributes);
+            for (const Replacement::Place* place = each.places; place != each.places + each.count; ++place)
+                put(nodes[place->launch], place->index, each);
+        }
+        return launch_with(stream, executable, nodes);
+    });
 }
 
 Status Graph::upload(Stream& stream) {
-    return use_in(stream, [&](CUgraphExec executable) { return cu.cuGraphUpload(executable, stream.cu_stream()); });
+    return use_in(stream, {}, [&](CUgraphExec executable, const std::vector<NodeArguments>&) {
+        return cu.cuGraphUpload(executable, stream.cu_stream());
+    });
 }
 
 Status Graph::update(GraphDefinition& definition, int& refusal) {
     refusal = 0;
     if (!cu.cuGraphExecUpdate_v2) return Status(Reason::absent, Entry::cuGraphExecUpdate_v2);
     if (&definition.context() != &context_) return Reason::wrong_device;
+    if (!launches_.empty() || !definition.launches().empty()) return Reason::has_parameters;
     const Lease<Graph> lease(*this);
     if (!lease) return Reason::closed;
     CUgraphExecUpdateResultInfo info{};
@@ -164,6 +226,7 @@ void Graph::destroy_executables(unsigned index) noexcept {
         Instance& instance = instances_[index];
         const Lock lock(instance.mutex);
         if (instance.executable != nullptr) destroy(std::exchange(instance.executable, nullptr));
+        instance.nodes.clear();
     }
 }
 

@@ -9,6 +9,8 @@
 #include "../stream/stream.hpp"
 #include "../sync/cache_line.hpp"
 #include "graph_definition.hpp"
+#include "node_arguments.hpp"
+#include "replacement.hpp"
 
 #include <memory>
 
@@ -28,7 +30,14 @@ public:
     // How many executables there are now.
     Status count(unsigned& count) noexcept;
 
+    // What it is made of.
+    Status definition(Ref<GraphDefinition>& definition) EXCLUDES(mutex_);
+
+    // As it was captured.
     Status launch(Stream& stream) EXCLUDES(mutex_);
+    // With all of the replacements, or not at all. `operands`: what these use. What other parameters have is as it was
+    // in whatever launch came before: who replaces some replaces all, with what was captured if nothing else.
+    Status launch(Stream& stream, std::vector<Replacement>& replacements, Operands operands) EXCLUDES(mutex_);
     Status upload(Stream& stream) EXCLUDES(mutex_);
     // Takes the parameters of a graph of the same shape, for launches from now on. `refusal`: why the driver does not,
     // a CUgraphExecUpdateResult; 0 if it does.
@@ -51,15 +60,20 @@ private:
     struct Instance {
         Mutex mutex{Rank::executable};
         abi::CUgraphExec executable GUARDED_BY(mutex) = nullptr;  // null: a launch makes it
+        std::vector<NodeArguments> nodes GUARDED_BY(mutex);       // of it, one for each launch with parameters
         [[maybe_unused]] LineBetween after;
     };
 
     Graph(GraphDefinition& definition, unsigned flags, unsigned most, abi::CUgraphExec first);
     ~Graph() override = default;
 
-    // Calls `use(executable)` with the one for `stream`.
+    // Calls `use(executable, nodes)` with the one for `stream`.
     template <class Use>
-    Status use_in(Stream& stream, Use use) EXCLUDES(mutex_);
+    Status use_in(Stream& stream, const Operands& operands, Use use) EXCLUDES(mutex_);
+    Status launch_with(Stream& stream, abi::CUgraphExec executable, std::vector<NodeArguments>& nodes);
+    std::vector<NodeArguments> captured_arguments() const;
+    // By who is inside. Attributes of a launch stay as they were captured.
+    bool may_take(const Replacement& replacement) const noexcept;
     Instance& instance_for(Stream& stream) noexcept;
     Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
     // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of.
@@ -76,6 +90,8 @@ private:
     const unsigned most_;
     const abi::CUgraphExec first_;
     const std::unique_ptr<Instance[]> instances_;
+    // Those with parameters: the definition's, which has no successor then.
+    const std::vector<const CapturedLaunch*> launches_;
 
     // Who holds the lock reads what is above, while others come to the lock, or take leases.
     [[maybe_unused]] LineBetween before_mutex_;

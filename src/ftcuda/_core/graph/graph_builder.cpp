@@ -51,6 +51,7 @@ Status GraphBuilder::embed(GraphBuilder& child) {
     if (is_closed()) return Reason::closed;
     Ref<GraphDefinition> embedded;
     if (const Status status = child.definition(embedded); !status.ok()) return status;
+    if (!embedded->launches().empty()) return Reason::has_parameters;
     return session_->add(*stream_, [&](const CaptureSession::Place& place, CUgraphNode& node) {
         deferred_release::Retention retention;
         deferred_release::retain(retention, Ref<Shared>::adopt(embedded->operands().detach()));
@@ -61,6 +62,23 @@ Status GraphBuilder::embed(GraphBuilder& child) {
         if (!added.ok()) session_->keep_no_more();
         return added;
     });
+}
+
+Status GraphBuilder::launch(const LaunchShape& shape, Ref<deferred_release::ForeignReference> caller, Kernel& kernel,
+                            Ref<BoundArguments> arguments, std::vector<CapturedLaunch::Parameter> parameters) {
+    if (!cu.cuGraphExecKernelNodeSetParams_v2) return Status(Reason::absent, Entry::cuGraphExecKernelNodeSetParams_v2);
+    const Ref<CapturedLaunch> captured = Ref<CapturedLaunch>::adopt(
+        new CapturedLaunch(kernel, shape, std::move(caller), arguments, std::move(parameters)));
+    const Submission submission(*stream_);
+    if (!submission.status().ok()) return submission.status();
+    if (const Status status = arguments->launch(*stream_, shape, kernel); !status.ok()) return status;
+    const ContextScope scope(stream_->context());
+    if (!scope.status().ok()) return scope.status();
+    CUgraphNode node = nullptr;
+    if (const Status status = session_->find_node(*stream_, node); !status.ok()) return status;
+    captured->set_node(node);
+    session_->note(Ref<Shared>(*captured));
+    return {};
 }
 
 Status GraphBuilder::call(CUhostFn function, void* user_data, deferred_release::Retention retention) {

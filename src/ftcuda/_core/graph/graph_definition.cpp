@@ -11,6 +11,13 @@ Status GraphDefinition::instantiate(unsigned flags, abi::CUgraphExec& executable
     return use([&](abi::CUgraph graph) { return driver::cu.cuGraphInstantiateWithFlags(&executable, graph, flags); });
 }
 
+std::vector<const CapturedLaunch*> GraphDefinition::launches() const {
+    std::vector<const CapturedLaunch*> launches;
+    for (const Ref<Shared>& note : operands_->notes())
+        launches.push_back(static_cast<const CapturedLaunch*>(note.get()));  // nothing else is noted
+    return launches;
+}
+
 Status GraphDefinition::print_dot(const char* path, unsigned flags) {
     if (!driver::cu.cuGraphDebugDotPrint) return Status(Reason::absent, Entry::cuGraphDebugDotPrint);
     return use([&](abi::CUgraph graph) { return driver::cu.cuGraphDebugDotPrint(graph, path, flags); });

@@ -6,6 +6,7 @@
 #include "../stream/graph_turn.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
+#include "captured_launch.hpp"
 
 namespace ftcuda::core {
 
@@ -18,6 +19,9 @@ public:
     Context& context() const noexcept { return context_; }
     // For as long as the graph may be launched.
     Ref<CapturedOperands> operands() const noexcept { return operands_; }
+
+    // Those with parameters, in the order in which they were captured; for as long as the graph may be launched.
+    std::vector<const CapturedLaunch*> launches() const;
 
     // Calls `use(graph)`, a call of the driver, when it is its turn. By who may hold a session's lock.
     template <class Use>

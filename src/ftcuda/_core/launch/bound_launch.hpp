@@ -32,6 +32,7 @@ public:
     void put(std::size_t index, const char* block, BoundArgument argument);
 
     std::size_t count() const noexcept { return arguments_.size(); }
+    const std::vector<char>& block() const noexcept { return block_; }
     void* value(std::size_t index) const noexcept { return arguments_[index].value->object(); }
 
     // Whether a launch may be the last to let go of something of the caller's.

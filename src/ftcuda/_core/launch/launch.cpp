@@ -2,6 +2,8 @@
 
 #include "../../_driver/table.hpp"
 
+#include <algorithm>
+
 namespace ftcuda::core {
 
 using driver::cu;
@@ -83,6 +85,18 @@ LaunchShape::LaunchShape(Dimensions grid, Dimensions block, const Dimensions* cl
         attribute.value.programmaticStreamSerializationAllowed = 1;
         add(attribute);
     }
+}
+
+bool LaunchShape::has_attributes_of(const LaunchShape& other) const noexcept {
+    const auto same = [](const CUlaunchAttribute& mine, const CUlaunchAttribute& theirs) {
+        if (mine.id != theirs.id) return false;
+        if (mine.id != CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION) return true;  // each other one is there or not
+        return mine.value.clusterDim.x == theirs.value.clusterDim.x &&
+               mine.value.clusterDim.y == theirs.value.clusterDim.y &&
+               mine.value.clusterDim.z == theirs.value.clusterDim.z;
+    };
+    return std::equal(config_.attrs, config_.attrs + config_.numAttrs, other.config_.attrs,
+                      other.config_.attrs + other.config_.numAttrs, same);
 }
 
 Status launch_inside(Stream& stream, const LaunchShape& shape, Kernel& kernel, const Arguments& arguments) {

@@ -22,6 +22,7 @@ public:
     const abi::CUlaunchConfig& config() const noexcept { return config_; }
     bool is_cooperative() const noexcept { return cooperative_; }
     bool has_cluster() const noexcept { return cluster_; }
+    bool has_attributes_of(const LaunchShape& other) const noexcept;
     bool needs_attributes() const noexcept { return cluster_ || serialization_; }  // beyond what old entry points take
 
 private:

@@ -271,6 +271,16 @@ void CaptureSession::keep(deferred_release::Retention retention) {
 
 void CaptureSession::keep_no_more() noexcept { hierarchy_->operands_->all_.pop_back(); }
 
+Status CaptureSession::find_node(Stream& stream, CUgraphNode& node) noexcept {
+    Place place;
+    const Status status = find_place(stream, place);
+    if (status.ok()) node = place.before[0];
+    else hierarchy_->is_spoilt_ = true;
+    return status;
+}
+
+void CaptureSession::note(Ref<Shared> note) { hierarchy_->operands_->notes_.push_back(std::move(note)); }
+
 void CaptureSession::note_condition() noexcept { ++hierarchy_->operands_->unused_conditions_; }
 void CaptureSession::note_conditional_node() noexcept { --hierarchy_->operands_->unused_conditions_; }
 

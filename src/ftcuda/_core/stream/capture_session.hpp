@@ -27,10 +27,13 @@ class CapturedOperands final : public Shared {
 public:
     // Conditions without a node, with which the driver makes nothing to launch. Once the capture is over.
     std::size_t unused_conditions() const noexcept { return unused_conditions_; }
+    // What note() was given.
+    const std::vector<Ref<Shared>>& notes() const noexcept { return notes_; }
 
 private:
     ~CapturedOperands() override = default;
     std::vector<deferred_release::Retention> all_;
+    std::vector<Ref<Shared>> notes_;
     std::size_t unused_conditions_ = 0;
 };
 
@@ -99,6 +102,10 @@ public:
     void keep(deferred_release::Retention retention) NOT_ANALYSED;
     // What was kept last: the call failed, in the same submission or call of add().
     void keep_no_more() noexcept NOT_ANALYSED;
+    // For a submission: the node that it has become, and what others are to know of that. If the driver does not say
+    // it, nothing is added any more.
+    Status find_node(Stream& stream, abi::CUgraphNode& node) noexcept NOT_ANALYSED;
+    void note(Ref<Shared> note) NOT_ANALYSED;
     // For what use() and add() call: a condition was made, or has its node.
     void note_condition() noexcept NOT_ANALYSED;
     void note_conditional_node() noexcept NOT_ANALYSED;

@@ -15,27 +15,29 @@ enum class Reason : std::uint8_t {
     driver = static_cast<std::uint8_t>(driver::Reason::driver),
     absent = static_cast<std::uint8_t>(driver::Reason::absent),
     // The core's own.
-    not_supported,  // the device or driver mode lacks the feature
-    closed,         // the object was closed
-    poisoned,       // an earlier failure, `code` reported by `entry`, ended the context
-    forked,         // this process is a fork of the one that used the driver
-    wrong_device,   // two objects of different devices in one call
-    not_found,      // no such symbol
-    capturing,      // a stream is being captured
-    timed_out,      // a wait came to its limit; what it waited for runs on
-    interrupted,    // a wait was ended by the one who is asked for that
-    abandoned,      // whoever was in the exclusive section will not end it; it is ended now
-    other_task,     // another task of this thread is in the exclusive section
-    not_building,   // a graph builder takes work only between its begin and its end
-    begun,          // it has begun already, and begins once
-    unended,        // it has not ended well, and has no graph yet
-    body_unended,   // a graph within it, which began to build, has not ended
-    unjoined,       // a part of it was not joined
-    only_instance,  // the driver makes one executable of it at a time
-    unplaced,       // a condition in it has no conditional node
-    builders,       // it is a graph builder's, and is not waited for
-    spoilt,         // a part of what it builds was lost
-    other_capture,  // what is waited for is part of the capture of a graph builder, and who waits is not
+    not_supported,     // the device or driver mode lacks the feature
+    closed,            // the object was closed
+    poisoned,          // an earlier failure, `code` reported by `entry`, ended the context
+    forked,            // this process is a fork of the one that used the driver
+    wrong_device,      // two objects of different devices in one call
+    not_found,         // no such symbol
+    capturing,         // a stream is being captured
+    timed_out,         // a wait came to its limit; what it waited for runs on
+    interrupted,       // a wait was ended by the one who is asked for that
+    abandoned,         // whoever was in the exclusive section will not end it; it is ended now
+    other_task,        // another task of this thread is in the exclusive section
+    not_building,      // a graph builder takes work only between its begin and its end
+    begun,             // it has begun already, and begins once
+    unended,           // it has not ended well, and has no graph yet
+    body_unended,      // a graph within it, which began to build, has not ended
+    unjoined,          // a part of it was not joined
+    has_parameters,    // launches of it replace arguments
+    other_attributes,  // a shape in place of another one has not the same
+    only_instance,     // the driver makes one executable of it at a time
+    unplaced,          // a condition in it has no conditional node
+    builders,          // it is a graph builder's, and is not waited for
+    spoilt,            // a part of what it builds was lost
+    other_capture,     // what is waited for is part of the capture of a graph builder, and who waits is not
 };
 
 class [[nodiscard]] Status {

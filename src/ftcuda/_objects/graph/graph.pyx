@@ -6,6 +6,7 @@ from core.stream.stream cimport Stream as CoreStream
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport device_of
+from ftcuda._objects.graph.bound_graph cimport bind
 from ftcuda._objects.graph.graph_source cimport GraphSource
 from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream, quick_stream
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
@@ -121,6 +122,22 @@ cdef class Graph:
             status = self._graph.launch(target[0])
         if not status.ok():
             raise_status(status, "launch", f"{self} in {where}", (("the stream", where), ("the graph", self)))
+
+    def bind(self):
+        """Returns what launches the graph with other arguments, by the names that a `Parameter` gave them.
+
+        Returns
+        -------
+        BoundGraph
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        ValueError
+            No argument has a name.
+        """
+        return bind(self._graph, self)
 
     def upload(self, stream):
         """Moves what the device needs for the graph there, so that its first launch need not.

@@ -10,23 +10,30 @@ from libcpp.utility cimport move
 from libcpp.vector cimport vector
 
 cimport core.graph.graph_builder as core
-from core.completion.deferred_release cimport Retention
+from core.completion.deferred_release cimport ForeignReference, Retention
 from core.device.device cimport Context
 from core.driver.loader cimport loaded_driver
+from core.graph.captured_launch cimport SHAPE, Named
 from core.graph.graph_definition cimport GraphDefinition
 from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
+from core.launch.bound_launch cimport BoundArguments
 from core.stream.stream cimport CU_STREAM_NON_BLOCKING
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
+from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.graph.graph cimport Graph
 from ftcuda._objects.graph.graph_source cimport GraphSource
+from ftcuda._objects.launch.bound_launch cimport bind_all
+from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream
+from ftcuda._objects.support.deferred_release cimport foreign_reference
 from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_condition import GraphCondition, condition_of
 from ftcuda._objects.graph.graph_options import GraphDebugPrintOptions, debug_flags
+from ftcuda._objects.launch.parameter import Parameter
 from ftcuda._objects.support.options import checked, integer
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import ClosedError, NotSupportedError
@@ -73,6 +80,30 @@ cdef class GraphBuilder(GraphSource):
         with nogil:
             status = self._builder.definition(definition)
         check(status, verb, self)
+        return 0
+
+    cdef int launch_named(self, object config, object kernel, tuple values) except -1:
+        cdef Status status
+        cdef vector[Named] parameters
+        cdef Named parameter
+        cdef KernelHandle called = kernel
+        cdef LaunchConfig shape
+        cdef Ref[BoundArguments] arguments
+        cdef Ref[ForeignReference] caller
+        if self._builder.is_in_body():
+            raise NotSupportedError(f"cannot launch {kernel} with a Parameter in {self}: the driver lets nobody change "
+                                    "the bodies of conditional nodes")
+        shape = checked_config(example_of(config))
+        for index, value in enumerate((config, *values)):
+            if type(value) is Parameter:
+                parameter.name = zero_ended(value.name, "name")
+                parameter.index = index - 1 if index else SHAPE
+                parameters.push_back(parameter)
+        arguments = bind_all(called, tuple([example_of(each) for each in values]))
+        caller = foreign_reference(shape)
+        with nogil:
+            status = self._builder.launch(shape._shape[0], move(caller), called._kernel[0], arguments, parameters)
+        check(status, f"launch {kernel} in", self)
         return 0
 
     cdef int check_primary(self, str verb) except -1:
@@ -503,6 +534,16 @@ cdef GraphBuilder adopt(core.GraphBuilder* made):
     made.stream().retain()
     builder._stream = Stream.adopt(&made.stream())
     return builder
+
+
+cdef object example_of(object value):
+    return value.example if type(value) is Parameter else value
+
+
+cdef LaunchConfig checked_config(object config):
+    if not isinstance(config, LaunchConfig):
+        raise TypeError(f"config must be a LaunchConfig, not {type(config).__name__}")
+    return config
 
 
 cdef warn_of_loss():

@@ -1,4 +1,5 @@
 cimport core.launch.bound_launch as core
+from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 
@@ -10,4 +11,5 @@ cdef class BoundLaunch:
     cdef object __weakref__
 
 
+cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values) except *
 cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values)

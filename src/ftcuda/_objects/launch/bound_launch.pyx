@@ -155,8 +155,7 @@ cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* blo
     return 0
 
 
-cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
-    """Behind `Kernel.bind`."""
+cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values) except *:
     cdef BoundArgument argument
     cdef Ref[core.BoundArguments] arguments
     cdef Py_ssize_t index
@@ -171,6 +170,12 @@ cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
             arguments.get().put(index, block, argument)
     finally:
         PyMem_Free(block)
+    return arguments
+
+
+cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
+    """Behind `Kernel.bind`."""
+    cdef Ref[core.BoundArguments] arguments = bind_all(kernel, values)
     cdef BoundLaunch bound = BoundLaunch.__new__(BoundLaunch)
     bound.kernel = kernel
     bound.config = config

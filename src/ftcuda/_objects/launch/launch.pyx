@@ -13,9 +13,11 @@ from core.sync.reason cimport Status
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, wrong_count, wrong_device
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
-from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream
+from ftcuda._objects.stream.stream cimport Stream, StreamSource, as_stream, core_stream
 from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status
+
+from ftcuda._objects.launch.parameter import Parameter
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -91,17 +93,32 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                                           name in enumerate(<tuple>names)}
         ordered = in_order(*[<object>arguments[index] for index in range(count)], **named)
         return call_launch(self, PySequence_Fast_ITEMS(ordered), len(ordered), NULL)
-    if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig):
+    cdef bint is_captured = PyObject_TypeCheck(arguments[0], <PyTypeObject*>StreamSource)
+    if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig) and not (
+        is_captured and has_parameter(arguments + 1, 1)
+    ):
         raise TypeError(f"config must be a LaunchConfig, not {type(<object>arguments[1]).__name__}")
     if not PyObject_TypeCheck(arguments[2], <PyTypeObject*>KernelHandle):
         raise TypeError(f"kernel must be a Kernel, not {type(<object>arguments[2]).__name__}")
     if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
         (<LaunchBorrowed>launch_in)(arguments[0], arguments[1], arguments[2], arguments + 3, count - 3)
+    elif is_captured and has_parameter(arguments + 1, count - 1):
+        (<StreamSource>arguments[0]).launch_named(
+            <object>arguments[1], <object>arguments[2],
+            tuple([<object>arguments[index] for index in range(3, count)]))
     else:
         launch_in(as_stream(<object>arguments[0]), <LaunchConfig>arguments[1], <KernelHandle>arguments[2], arguments
                   + 3,
                   count - 3)
     return None
+
+
+cdef bint has_parameter(PyObject* const* arguments, Py_ssize_t count):
+    cdef Py_ssize_t index
+    for index in range(count):
+        if type(<object>arguments[index]) is Parameter:
+            return True
+    return False
 
 
 cdef int launch_in(Stream stream, LaunchConfig config, KernelHandle kernel, PyObject* const* arguments,

@@ -24,6 +24,8 @@ cdef class StreamSource:
     cdef Stream _stream            # constant
     cdef object __weakref__
 
+    cdef int launch_named(self, object config, object kernel, tuple values) except -1
+
 
 cdef Stream as_stream(object stream)
 

@@ -367,7 +367,9 @@ cdef Stream wrap(size_t handle, object owner):
 
 
 cdef class StreamSource:
-    pass
+    cdef int launch_named(self, object config, object kernel, tuple values) except -1:
+        """Captures a launch of which some arguments are a Parameter."""
+        raise NotImplementedError
 
 
 cdef Stream as_stream(object stream):

@@ -98,6 +98,18 @@ OUTCOMES = {
         "addition; close this builder, and build the graph anew",
         (),
     ),
+    <int>Reason.has_parameters: (
+        NotSupportedError,
+        "its launches replace arguments by name, and the driver knows their places in a graph that stays as it is; "
+        "build it without a Parameter",
+        (),
+    ),
+    <int>Reason.other_attributes: (
+        ValueError,
+        "a LaunchConfig in place of another one must have the same cluster, is_cooperative and "
+        "programmatic_stream_serialization: the driver changes only grid, block and shmem_size",
+        (),
+    ),
     <int>Reason.only_instance: (
         NotSupportedError,
         "the driver makes one executable at a time of a graph with conditional nodes or memory nodes; complete it "

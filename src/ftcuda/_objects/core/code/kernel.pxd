@@ -56,6 +56,7 @@ cdef extern from "_core/code/kernel.hpp" namespace "ftcuda::core" nogil:
         const ParameterLayout& layout()
         const ArgumentLayout& arguments()
         Status function(Context& context, CUfunction& cu_function)
+        void retain()
         void release()
         Status get_attribute(Context& context, int attribute, int& value)
         Status set_attribute(Context& context, int attribute, int value)

@@ -1,7 +1,10 @@
 from libcpp cimport bool
+from libcpp.vector cimport vector
 
 from core.device.device cimport Context
 from core.graph.graph_definition cimport GraphDefinition
+from core.graph.replacement cimport Replacement
+from core.memory.operands cimport Operands
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
@@ -21,7 +24,9 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
                            Ref[Graph]& graph) except +
         Context& context()
         CUgraphExec cu_graph_exec()
+        Status definition(Ref[GraphDefinition]& definition)
         Status launch(Stream& stream)
+        Status launch_with "launch"(Stream& stream, vector[Replacement]& replacements, Operands operands) except +
         Status upload(Stream& stream)
         unsigned most()
         Status count(unsigned& count)
@@ -29,4 +34,5 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
         Status trim()
         void close()
         bool is_closed()
+        void retain()
         void release()

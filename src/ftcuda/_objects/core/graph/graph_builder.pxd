@@ -3,10 +3,14 @@ from libcpp cimport bool
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
-from core.completion.deferred_release cimport Retention
+from core.code.kernel cimport Kernel
+from core.completion.deferred_release cimport ForeignReference, Retention
 from core.completion.host_call cimport CUhostFn
 from core.device.device cimport Context
+from core.graph.captured_launch cimport Named
 from core.graph.graph_definition cimport GraphDefinition
+from core.launch.bound_launch cimport BoundArguments
+from core.launch.launch cimport LaunchShape
 from core.stream.stream cimport Stream
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
@@ -39,6 +43,8 @@ cdef extern from "_core/graph/graph_builder.hpp" namespace "ftcuda::core" nogil:
         Status split(Ref[GraphBuilder]& part) except +
         Status join(GraphBuilder& part)
         Status embed(GraphBuilder& child) except +
+        Status launch(const LaunchShape& shape, Ref[ForeignReference] caller, Kernel& kernel,
+                      Ref[BoundArguments] arguments, vector[Named] parameters) except +
         Status call(CUhostFn function, void* user_data, Retention retention) except +
         Status create_condition(bool has_default, unsigned value, uint64_t& condition) except +
         Status add_conditional(uint64_t condition, int type, vector[Ref[GraphBuilder]]& bodies) except +

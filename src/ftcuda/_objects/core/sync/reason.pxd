@@ -22,6 +22,8 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         unended
         body_unended
         unjoined
+        has_parameters
+        other_attributes
         only_instance
         unplaced
         builders

@@ -1,0 +1,22 @@
+#include "replacement.hpp"
+
+namespace ftcuda::core {
+
+ReadReplacedMaps::ReadReplacedMaps(std::vector<Replacement>& replacements, const Operands& operands)
+    : operands_(operands) {
+    for (Replacement& each : replacements) {
+        if (each.map == nullptr) continue;
+        if (states_.empty()) {
+            buffers_.assign(operands.buffers, operands.buffers + operands.count);
+            if (operands.foreign != nullptr) foreign_ = std::move(*operands.foreign);
+        }
+        states_.push_back(each.map->state());
+        const TensorMapState& state = *states_.back();
+        each.bytes = state.bytes();
+        if (state.buffer() != nullptr) buffers_.push_back(state.buffer());
+        else deferred_release::retain(foreign_, Ref<Shared>(*states_.back()));
+    }
+    if (!states_.empty()) operands_ = {buffers_.data(), buffers_.size(), foreign_ ? &foreign_ : nullptr};
+}
+
+}  // namespace ftcuda::core

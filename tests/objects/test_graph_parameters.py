@@ -1,0 +1,375 @@
+"""Graphs whose launches have arguments of their own."""
+
+import threading
+import weakref
+from concurrent.futures import ThreadPoolExecutor, wait
+from time import monotonic
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import ftcuda
+from ftcuda import ClosedError, LaunchConfig, LegacyPinnedMemoryResource, NotSupportedError, StridedMemoryView, launch
+from ftcuda.graph import BoundGraph, GraphCompleteOptions, Parameter
+from ftcuda.testing import Schedule, faults, together
+from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.objects.graphs import ONE, assert_nothing_left, needs_12
+
+pytestmark = [needs_12, pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what lives")]
+UNKNOWN = 999  # a failure that does not end the context
+
+SOURCE = """
+extern "C" __global__ void put(int* place, int value) { *place = value; }
+extern "C" __global__ void add(int* place, int value, int more) { *place += value + more; }
+extern "C" __global__ void put_float(float* place, float value) { *place = value; }
+struct Pair { int first, second; };
+extern "C" __global__ void put_pair(int* place, Pair pair) { place[0] = pair.first; place[1] = pair.second; }
+extern "C" __global__ void put_at(int* place, long long value) { *place = (int)value; }
+"""
+
+
+@pytest.fixture(scope="module")
+def kernels():
+    code = compile_code(SOURCE)
+    return SimpleNamespace(**{name: code.get_kernel(name) for name in ("put", "add", "put_float", "put_pair", "put_at")})
+
+
+@pytest.fixture
+def words(pinned):
+    """Makes words of pinned memory, each with a view."""
+    return lambda: pinned(np.zeros(4, np.int32))
+
+
+def built(device, *launches, most=1):
+    """The graph of `launches`, each a kernel and its arguments; its builder is gone."""
+    builder = device.create_graph_builder().begin_building()
+    for kernel, *arguments in launches:
+        launch(builder, ONE, kernel, *arguments)
+    graph = builder.end_building().complete(GraphCompleteOptions(max_concurrency=most))
+    builder.close()
+    return graph
+
+
+def test_each_launch_has_its_own_arguments(device, kernels, words, stream):
+    (first, x), (second, y) = words(), words()
+    graph = built(device, (kernels.put, Parameter("where", first), Parameter("value", 1)))
+    bound = graph.bind()
+    assert isinstance(bound, BoundGraph) and bound.parameters == ("where", "value") and bound.graph is graph
+    bound.launch(stream, where=second, value=7)
+    stream.sync()
+    assert (x[0], y[0]) == (0, 7)
+    bound.launch(stream, value=8)  # what is left out is the example
+    stream.sync()
+    assert (x[0], y[0]) == (8, 7)
+    bound.launch(stream)
+    stream.sync()
+    assert (x[0], y[0]) == (1, 7)
+    bound.launch(stream, where=second)
+    graph.launch(stream)  # as it was captured
+    stream.sync()
+    assert (x[0], y[0]) == (1, 1)
+    graph.close()
+
+
+def test_one_name_for_several_arguments(device, kernels, words, stream):
+    """Of the same kernel, of several, and of other kinds: a float where an int is meant elsewhere."""
+    memory, view = words()
+    floats, real = LegacyPinnedMemoryResource().allocate(4), None
+    real = np.frombuffer(floats, np.float32)
+    n = Parameter("n", 2)
+    graph = built(
+        device, (kernels.put, memory, n), (kernels.add, memory, n, n), (kernels.put_float, floats, n), (kernels.add, memory, 100, n)
+    )
+    bound = graph.bind()
+    assert bound.parameters == ("n",)
+    bound.launch(stream, n=5)
+    stream.sync()
+    assert view[0] == 5 + 10 + 105 and real[0] == 5
+    with pytest.raises(TypeError, match="float"):
+        bound.launch(stream, n=2.5)  # which the int parameters do not take
+    stream.sync()
+    assert view[0] == 120
+    graph.launch(stream)
+    stream.sync()
+    assert view[0] == 2 + 4 + 102 and real[0] == 2
+    graph.close()
+
+
+def test_all_kinds_of_arguments(device, kernels, words, stream):
+    memory, view = words()
+    pair = np.zeros((), [("first", "i4"), ("second", "i4")])[()]
+    graph = built(device, (kernels.put_pair, memory, Parameter("pair", pair)))
+    given = np.array((3, 4), [("first", "i4"), ("second", "i4")])[()]
+    graph.bind().launch(stream, pair=given)
+    stream.sync()
+    assert view[:2].tolist() == [3, 4]
+    graph.close()
+    graph = built(device, (kernels.put, Parameter("where", memory), 9))
+    bound = graph.bind()
+    other, seen = words()
+    array = SimpleNamespace(__cuda_array_interface__=StridedMemoryView.from_buffer(other, (4,), dtype="i4").__cuda_array_interface__)
+    for where in (StridedMemoryView.from_buffer(other, (4,), dtype="i4"), array, int(other.handle)):
+        seen[0] = 0
+        bound.launch(stream, where=where)
+        stream.sync()
+        assert seen[0] == 9
+    graph.close()
+
+
+def test_the_shape_of_a_launch(device, kernels, words, stream):
+    memory, view = words()
+    code = compile_code('extern "C" __global__ void count(int* place) { extern __shared__ int s[]; atomicAdd(place, 1); }')
+    config = Parameter("config", ONE)
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, config, code.get_kernel("count"), memory)
+    graph = builder.end_building().complete()
+    builder.close()
+    bound = graph.bind()
+    for wanted, seen in ((LaunchConfig(grid=2, block=3), 6), (LaunchConfig(grid=1, block=1, shmem_size=64 * 1024), 1), (None, 1)):
+        view[0] = 0
+        bound.launch(stream, **({} if wanted is None else {"config": wanted}))
+        stream.sync()
+        assert view[0] == seen
+    with pytest.raises(TypeError, match="must be a LaunchConfig"):
+        bound.launch(stream, config=3)
+    with pytest.raises(ValueError, match="the same cluster"):
+        bound.launch(stream, config=LaunchConfig(grid=1, block=1, is_cooperative=True))
+    builder = device.create_graph_builder().begin_building()
+    with pytest.raises(TypeError, match="must be a LaunchConfig"):
+        launch(builder, Parameter("config", 1), kernels.put, memory, 1)
+    builder.close()
+    with pytest.raises(TypeError, match="must be a LaunchConfig, not Parameter"):
+        launch(stream, config, kernels.put, memory, 1)
+    graph.close()
+
+
+def test_values_in_flight_stay(device, kernels, stream, held_clock):
+    """A hundred launches are under way, each with its own value and place."""
+    memory = LegacyPinnedMemoryResource().allocate(400)
+    values = np.frombuffer(memory, np.int32)
+    values[:] = 0
+    graph = built(device, (kernels.put, Parameter("where", memory), Parameter("value", 0)))
+    bound = graph.bind()
+    with held_clock():
+        for index in range(100):
+            bound.launch(stream, where=int(memory.handle) + 4 * index, value=index + 1)
+    stream.sync()
+    assert values.tolist() == list(range(1, 101))
+    graph.close()
+
+
+@pytest.mark.parametrize("most", [1, 4])
+def test_threads_launch_one_graph_with_arguments_of_their_own(device, kernels, most):
+    graph = built(device, (kernels.put, Parameter("where", 8), Parameter("value", 0)), (kernels.add, Parameter("where", 8), Parameter("more", 0), 1), most=most)
+    bound = graph.bind()
+
+    def run(thread):
+        own = device.create_stream()
+        memory = LegacyPinnedMemoryResource().allocate(4 * 50)
+        values = np.frombuffer(memory, np.int32)
+        values[:] = 0
+        for turn in range(50):
+            bound.launch(own, where=int(memory.handle) + 4 * turn, value=1000 * thread, more=turn)
+        own.sync()
+        own.close()
+        return values.tolist() == [1000 * thread + turn + 1 for turn in range(50)]
+
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(run, range(6)))
+    graph.close()
+
+
+class Kept:
+    """Something that a test can see go."""
+
+
+def test_what_was_given_lives_until_the_work_is_done(device, kernels, words, stream, held_clock):
+    (memory, _), (other, view) = words(), words()
+    graph = built(device, (kernels.put, Parameter("where", memory), 5))
+    interface = StridedMemoryView.from_buffer(other, (4,), dtype="i4").__cuda_array_interface__
+    array = SimpleNamespace(__cuda_array_interface__=interface, kept=Kept())
+    gone = weakref.ref(array.kept)
+    with held_clock():
+        graph.bind().launch(stream, where=array)
+        del array
+        graph.close()
+        ftcuda.memory.wait_for_deallocations()
+        assert gone() is not None
+    device.sync()
+    assert view[0] == 5
+    end = monotonic() + 20
+    while gone() is not None and monotonic() < end:
+        ftcuda.memory.wait_for_deallocations()
+    assert gone() is None
+
+
+def test_a_buffer_that_another_thread_closes_is_freed_after_the_launch(device, kernels, stream, held_clock):
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    memory = resource.allocate(4)
+    values = np.frombuffer(memory, np.int32)
+    graph = built(device, (kernels.put, Parameter("where", 8), 5))
+    bound = graph.bind()
+    with ThreadPoolExecutor(1) as pool:
+        with held_clock():
+            bound.launch(stream, where=memory)
+            closing = pool.submit(memory.close)
+            wait([closing], timeout=0.2)
+            assert resource.statistics.current_count == 1
+        closing.result()
+    assert values[0] == 5
+    del values
+    graph.close()
+    assert_nothing_left(resource, device)
+
+
+@simulated_only
+@pytest.mark.parametrize("most", [1, 2])
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_launch_that_fails_half_way_launches_nothing(device, kernels, words, most, nth):
+    """The next one has none of its arguments."""
+    (first, x), (second, y) = words(), words()
+    graph = built(
+        device, *[(kernels.add, Parameter("where", first), Parameter("value", 1), 0)] * 3, most=most
+    )
+    bound = graph.bind()
+    stream, other = device.create_stream(), device.create_stream()
+    graph.launch(other)
+    graph.launch(stream)
+    device.sync()
+    assert x[0] == 6
+    with faults.failing("cuGraphExecKernelNodeSetParams_v2", UNKNOWN, nth=nth), pytest.raises(ftcuda.CUDAError):
+        bound.launch(stream, where=second, value=50)
+    device.sync()
+    assert (x[0], y[0]) == (6, 0)
+    graph.launch(stream)
+    bound.launch(stream, value=2)
+    device.sync()
+    assert (x[0], y[0]) == (6 + 3 + 6, 0)
+    graph.close()
+
+
+@pytest.mark.skipif(not IS_SIMULATED, reason="its schedules are the simulated driver's")
+def test_launches_that_meet_have_their_own_arguments(device, kernels):
+    """Mutant: one thread's arguments are in the other's launch."""
+    graph = built(device, *[(kernels.add, Parameter("where", 8), Parameter("value", 0), 0)] * 3)
+    bound = graph.bind()
+    streams = [device.create_stream() for _ in range(2)]
+    memory = LegacyPinnedMemoryResource().allocate(8)
+    values = np.frombuffer(memory, np.int32)
+    for seed in range(60):
+        values[:] = 0
+        together(
+            2,
+            lambda index: bound.launch(streams[index], where=int(memory.handle) + 4 * index, value=index + 1),
+            schedule=Schedule("random", seed=seed),
+        )
+        device.sync()
+        assert values.tolist() == [3, 6]
+    graph.close()
+
+
+def test_what_has_parameters_stays_as_it_is(device, kernels, words, stream):
+    """It is neither embedded nor updated, nor are there parameters in bodies."""
+    memory, _ = words()
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, ONE, kernels.put, memory, Parameter("value", 1))
+    graph = builder.end_building().complete()
+    outer = device.create_graph_builder().begin_building()
+    with pytest.raises(NotSupportedError, match="replace arguments by name"):
+        outer.embed(builder)
+    outer.end_building()
+    with pytest.raises(NotSupportedError, match="replace arguments by name"):
+        graph.update(builder)
+    if device.features.conditional_graphs:
+        outer = device.create_graph_builder().begin_building()
+        body = outer.if_then(outer.create_condition(0)).begin_building()
+        with pytest.raises(NotSupportedError, match="bodies"):
+            launch(body, ONE, kernels.put, memory, Parameter("value", 1))
+        body.end_building()
+        outer.end_building().close()
+    for each in (graph, builder, outer):
+        each.close()
+
+
+def test_bad_arguments(device, kernels, words, stream):
+    memory, view = words()
+    graph = built(device, (kernels.put, memory, Parameter("value", 1)))
+    bound = graph.bind()
+    for error, match, arguments in (
+        (TypeError, "no parameter place", {"place": memory}),
+        (TypeError, "no parameter a, b", {"value": 1, "a": 1, "b": 2}),
+        (OverflowError, "cannot hold", {"value": 2**40}),
+        (TypeError, "cannot be str", {"value": "1"}),
+        (TypeError, "cannot be Parameter", {"value": Parameter("value", 2)}),
+    ):
+        with pytest.raises(error, match=match):
+            bound.launch(stream, **arguments)
+    stream.sync()
+    assert view[0] == 0
+    with pytest.raises(TypeError, match="cannot be Parameter"):
+        launch(stream, ONE, kernels.put, memory, Parameter("value", 1))
+    for name, error in ((1, TypeError), ("", ValueError), ("a b", ValueError), ("class", ValueError)):
+        with pytest.raises(error, match="name must be"):
+            Parameter(name, 1)
+    plain = built(device, (kernels.put, memory, 1))
+    with pytest.raises(ValueError, match="no argument in it has a name"):
+        plain.bind()
+    with pytest.raises(TypeError, match=r"Graph.bind\(\)"):
+        BoundGraph()
+    graph.close()
+    with pytest.raises(ClosedError, match="graph"):
+        bound.launch(stream, value=1)
+    with pytest.raises(ClosedError, match="closed"):
+        graph.bind()
+    other, _ = words()
+    graph = built(device, (kernels.put, Parameter("where", memory), 1))
+    bound = graph.bind()
+    other.close()
+    with pytest.raises(ClosedError, match="argument"):
+        bound.launch(stream, where=other)
+    graph.close()
+    plain.close()
+
+
+def test_parts_capture_parameters_too(device, kernels, words, stream):
+    (first, x), (second, y) = words(), words()
+    builder = device.create_graph_builder().begin_building()
+    one, two = builder.split(2)
+    launch(one, ONE, kernels.put, first, Parameter("value", 1))
+    launch(two, ONE, kernels.put, second, Parameter("value", 1))
+    one.join(one, two)
+    graph = builder.end_building().complete()
+    graph.bind().launch(stream, value=6)
+    stream.sync()
+    assert x[0] == y[0] == 6
+    graph.close()
+    builder.close()
+
+
+def test_a_cycle_of_threads(device, kernels):
+    """Launch, bind and close at once: what is launched has its value, what is not says that it is closed."""
+    for _ in range(20):
+        memory = LegacyPinnedMemoryResource().allocate(16)
+        values = np.frombuffer(memory, np.int32)
+        values[:] = 0
+        graph = built(device, (kernels.put, Parameter("where", 8), Parameter("value", 0)), most=2)
+        launched = [False] * 3
+
+        def run(index, graph=graph, memory=memory, launched=launched):
+            own = device.create_stream()
+            try:
+                graph.bind().launch(own, where=int(memory.handle) + 4 * index, value=index + 1)
+                launched[index] = True
+            except ClosedError:
+                pass
+            own.sync()
+            own.close()
+
+        threads = [threading.Thread(target=run, args=(index,)) for index in range(3)]
+        for thread in threads:
+            thread.start()
+        graph.close()
+        for thread in threads:
+            thread.join()
+        assert values[:3].tolist() == [index + 1 if launched[index] else 0 for index in range(3)]
