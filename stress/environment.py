@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 import ftcuda
-from ftcuda.graph import GraphCompleteOptions, Parameter
+from ftcuda.graph import GraphCompleteOptions, GraphDefinition, Parameter
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import hazard
 
@@ -64,6 +64,8 @@ class Environment(hazard.Environment):
         self.graph_builder = self.new_graph_builder()
         self.graph = self.graph_builder.complete()
         self.has_conditionals = self.device.features.conditional_graphs
+        if self.has_conditionals:  # which came with graph definitions
+            self.other_definition = self.new_definition()
         self.device.sync()
 
     def let_go(self, is_gone):
@@ -97,6 +99,31 @@ class Environment(hazard.Environment):
 
     def nothing(self):
         """What graphs call back."""
+
+    def new_definition(self):
+        """Returns one with a node."""
+        definition = GraphDefinition(device=self.device)
+        definition.launch(self.one, self.kernel, self.counter)
+        return definition
+
+    def new_conditional(self, verb, *more):
+        """Returns a conditional node."""
+        definition = GraphDefinition(device=self.device)
+        return getattr(definition, verb)(definition.create_condition(0), *more)
+
+    def new_executable_node(self, add):
+        """Returns the node of a graph with two executables that `add` adds to its definition."""
+        definition = GraphDefinition(device=self.device)
+        node = add(definition)
+        return definition.instantiate(GraphCompleteOptions(max_concurrency=2))[node]
+
+    def add_conditional_node(self, source, verb, *more):
+        """Adds a conditional node to a definition, or behind a node."""
+        definition = source if isinstance(source, GraphDefinition) else source.graph
+        return getattr(source, verb)(definition.create_condition(0), *more)
+
+    def graph_of_definition(self):
+        return self.new_definition().instantiate()
 
     def new_condition(self):
         """Returns one of a builder that is gone."""

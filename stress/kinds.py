@@ -11,7 +11,7 @@ import numpy as np
 
 import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
-from ftcuda.graph import GraphBuilder, Parameter
+from ftcuda.graph import GraphBuilder, GraphDefinition, GraphNode, Parameter
 from stress.ledger import BYTES, TURNS, Ledger, Lender, Owner
 
 
@@ -201,6 +201,95 @@ def a_graph_builder_in_the_middle(ledger: Ledger) -> Handed:
         expect(seen, [value], "what a graph called back with, that another thread began")
 
     return Handed(builder, look)
+
+
+@kind("GraphDefinition")
+def a_definition(ledger: Ledger) -> Handed:
+    value, (word, array) = ledger.number(), ledger.word()
+    definition = GraphDefinition(device=ledger.env.device)
+    definition.launch(ledger.env.one, ledger.env.late, word, value, TURNS)
+    return Handed(definition, lambda definition: run(ledger, definition, array, value))
+
+
+def run(ledger: Ledger, definition: GraphDefinition, array: np.ndarray, value: int) -> None:
+    graph = definition.instantiate()
+    graph.launch(ledger.stream)
+    ledger.stream.sync()
+    expect(int(array[0]), value, "what a graph does whose node another thread added")
+
+
+def behind(section: str, add: Callable[[GraphDefinition, Ledger], GraphNode]) -> None:
+    """Registers a kind of node, behind which another thread adds what writes a value, unless it is in a body."""
+
+    @kind(section)
+    def a_node(ledger: Ledger) -> Handed:
+        value, (word, array) = ledger.number(), ledger.word()
+        node = add(GraphDefinition(device=ledger.env.device), ledger)
+
+        def look(node):
+            node.launch(ledger.env.one, ledger.env.late, word, value, TURNS)
+            run(ledger, node.graph, array, value)
+
+        return Handed(node, look)
+
+
+def conditional(definition: GraphDefinition, verb: str, *more: object) -> GraphNode:
+    return getattr(definition, verb)(definition.create_condition(0), *more)
+
+
+def launched(definition: GraphDefinition, ledger: Ledger) -> GraphNode:
+    return definition.launch(ledger.env.one, ledger.env.kernel, ledger.env.counter)
+
+
+behind("GraphNode", lambda definition, ledger: definition.empty())
+behind("KernelNode", launched)
+behind("MemsetNode", lambda definition, ledger: definition.memset(ledger.word()[0], 1, 4))
+behind("MemcpyNode", lambda definition, ledger: definition.memcpy(ledger.word()[0], ledger.word()[0], 4))
+behind("EventRecordNode", lambda definition, ledger: definition.record(ledger.env.device.create_event()))
+behind("EventWaitNode", lambda definition, ledger: definition.wait(ledger.env.device.create_event()))
+behind("HostCallbackNode", lambda definition, ledger: definition.callback(ledger.env.nothing))
+behind("ChildGraphNode", lambda definition, ledger: definition.embed(ledger.env.other_definition))
+behind("ConditionalNode", lambda definition, ledger: conditional(definition, "switch", 2))
+behind("IfNode", lambda definition, ledger: conditional(definition, "if_then"))
+behind("IfElseNode", lambda definition, ledger: conditional(definition, "if_else"))
+behind("WhileNode", lambda definition, ledger: conditional(definition, "while_loop"))
+
+
+def executable(section: str, add: Callable[[GraphDefinition, Ledger], GraphNode], update: Callable) -> None:
+    """Registers a kind of executable node, which another thread changes before the graph writes a value."""
+
+    @kind(section)
+    def a_node(ledger: Ledger) -> Handed:
+        value, (word, array) = ledger.number(), ledger.word()
+        definition = GraphDefinition(device=ledger.env.device)
+        node = add(definition, ledger)
+        node.launch(ledger.env.one, ledger.env.late, word, value, TURNS)
+        graph = definition.instantiate()
+
+        def look(node):
+            update(node, ledger)
+            graph.launch(ledger.stream)
+            ledger.stream.sync()
+            expect(int(array[0]), value, "what a graph does whose node another thread changed")
+
+        return Handed(graph[node], look)
+
+
+executable("ExecutableKernelNode", launched, lambda node, ledger: node.update(
+    config=ledger.env.one, kernel=ledger.env.kernel, args=(ledger.word()[0],)
+))  # fmt: skip
+executable("ExecutableMemsetNode", lambda definition, ledger: definition.memset(ledger.word()[0], 1, 4),
+           lambda node, ledger: node.update(dst=ledger.word()[0], value=2, width=4))
+executable("ExecutableMemcpyNode", lambda definition, ledger: definition.memcpy(ledger.word()[0], ledger.word()[0], 4),
+           lambda node, ledger: node.update(dst=ledger.word()[0], src=ledger.word()[0], size=4))
+executable("ExecutableChildGraphNode", lambda definition, ledger: definition.embed(ledger.env.other_definition),
+           lambda node, ledger: node.update(ledger.env.other_definition))
+executable("ExecutableEventRecordNode", lambda definition, ledger: definition.record(ledger.env.event),
+           lambda node, ledger: node.update(ledger.env.device.create_event()))
+executable("ExecutableEventWaitNode", lambda definition, ledger: definition.wait(ledger.env.event),
+           lambda node, ledger: node.update(ledger.env.device.create_event()))
+executable("ExecutableHostCallbackNode", lambda definition, ledger: definition.callback(ledger.env.nothing),
+           lambda node, ledger: node.update(ledger.env.nothing))
 
 
 @kind("GraphCondition")

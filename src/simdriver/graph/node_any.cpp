@@ -1,6 +1,7 @@
 // Exports: nodes of whichever kind.
 #include "../calls/gate.hpp"
 #include "../checkers/graph_threads.hpp"
+#include "../timeline/ended_objects.hpp"
 #include "executable_nodes.hpp"
 #include "kinds.hpp"
 #include "nodes.hpp"
@@ -65,15 +66,18 @@ FTCUDA_SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* made, CUgraph graph, c
 FTCUDA_SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams* parameters) {
     const Inside inside{handle};
     FTCUDA_SIM_ENTER(cuGraphNodeSetParams);
+    EndedObjects ended;
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Node> node;
     if (const CUresult result = find_node(handle, node); result != CUDA_SUCCESS) return result;
     if (parameters == nullptr || parameters->type != node->operation.type()) return CUDA_ERROR_INVALID_VALUE;
-    if (parameters->type == CU_GRAPH_NODE_TYPE_GRAPH || parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return CUDA_ERROR_NOT_SUPPORTED;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_CONDITIONAL) return CUDA_ERROR_NOT_SUPPORTED;
+    if (parameters->type == CU_GRAPH_NODE_TYPE_EMPTY) return CUDA_ERROR_INVALID_VALUE;
     Operation operation;
     if (const CUresult result = describe(parameters, operation); result != CUDA_SUCCESS) return result;
+    for_each_graph_in(*node, [&](Graph& inner) { ended.graph_is_gone(inner); });
     take_over(node->operation, std::move(operation));
+    for_each_graph_in(*node, [&](Graph& inner) { inner.parent = node->graph; });
     return CUDA_SUCCESS;
 }
 

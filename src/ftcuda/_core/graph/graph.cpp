@@ -6,6 +6,7 @@
 #include "../sync/fork.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace ftcuda::core {
 
@@ -19,17 +20,18 @@ void put(NodeArguments& node, std::size_t index, const Replacement& replacement)
     else node.put(index, replacement.bytes);
 }
 
-deferred_release::Retention retained(const Ref<CapturedOperands>& operands) {
+deferred_release::Retention retained(const Ref<Shared>& operands) {
     deferred_release::Retention retention;
-    deferred_release::retain(retention, Ref<Shared>(*operands));
+    deferred_release::retain(retention, operands);
     return retention;
 }
 
 }  // namespace
 
-Graph::Graph(GraphDefinition& definition, unsigned flags, unsigned most, CUgraphExec first)
+Graph::Graph(GraphDefinition& definition, Ref<CapturedOperands> operands, unsigned flags, unsigned most,
+             CUgraphExec first)
     : context_(definition.context()), flags_(flags), most_(most), first_(first), instances_(new Instance[most]),
-      launches_(definition.launches()), definition_(definition) {
+      launches_(definition.launches()), definition_(definition), operands_(std::move(operands)) {
     const Lock lock(instances_[0].mutex);
     instances_[0].executable = first;
     instances_[0].nodes = captured_arguments();
@@ -44,11 +46,11 @@ std::vector<NodeArguments> Graph::captured_arguments() const {
 Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
                           Ref<Graph>& graph) {
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
-    if (definition.operands()->unused_conditions() != 0) return Reason::unplaced;
     CUgraphExec made = nullptr;
-    Status status = definition.instantiate(flags, made);
+    Ref<CapturedOperands> operands;
+    Status status = definition.instantiate(flags, most > 1, made, operands);
     if (!status.ok()) return status;
-    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, flags, most, made));
+    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, std::move(operands), flags, most, made));
     if (most > 1) status = mine->make(mine->instances_[1]);  // at once: of some graphs the driver makes no second one
     if (status.is(CUDA_ERROR_NOT_SUPPORTED)) status = Reason::only_instance;
     if (status.ok() && upload != nullptr) status = mine->upload(*upload);
@@ -91,23 +93,118 @@ Status Graph::make(Instance& instance) {
         version = version_;
     }
     CUgraphExec made = nullptr;
-    if (const Status status = definition->instantiate(flags_, made); !status.ok()) return status;
+    Ref<CapturedOperands> operands;  // those that there are already
+    Status status = definition->instantiate(flags_, false, made, operands);
+    if (!status.ok()) return status;
     std::vector<NodeArguments> nodes = captured_arguments();
+    const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
+    const Lock turn(graph_turn);
     {
         const Lock lock(mutex_);
         const Lock instance_lock(instance.mutex);
-        if (version == version_ && instance.executable == nullptr) {
+        for (const auto& [node, changed] : changed_) {
+            if (status.ok()) status = context_.observe(tell(made, changed));
+        }
+        if (status.ok() && version == version_ && instance.executable == nullptr) {
             std::swap(instance.executable, made);
             std::swap(instance.nodes, nodes);
         }
     }
-    if (made != nullptr) {  // another thread was first, or the graph was updated
-        const RelaxedCapture relaxed;
-        const ContextScope scope(context_);
-        const Lock turn(graph_turn);
-        destroy(made);
+    if (made != nullptr) destroy(made);  // it failed, another thread was first, or the graph was updated
+    return status;
+}
+
+Status Graph::tell(CUgraphExec executable, const ChangedNode& changed) noexcept {
+    CUgraphNode const node = changed.node->cu_node();
+    if (changed.is_changed) {
+        CUgraphNodeParams told = changed.parameters;
+        if (const Status status = cu.cuGraphExecNodeSetParams(executable, node, &told); !status.ok()) return status;
+    }
+    return changed.is_enabled ? Status() : Status(cu.cuGraphNodeSetEnabled(executable, node, 0));
+}
+
+template <class Call>
+Status Graph::with_node(GraphDefinition& of, const GraphNode& node, Call call) {
+    if (!cu.cuGraphExecNodeSetParams) return Status(Reason::absent, Entry::cuGraphExecNodeSetParams);
+    const Lease<Graph> lease(*this);
+    if (!lease) return Reason::closed;
+    const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    const Lock turn(graph_turn);
+    const Lock lock(mutex_);
+    if (version_ != 0) return Reason::updated;
+    if (&of != definition_.get()) return Reason::other_graph;
+    if (!node.is_there()) return Reason::gone;
+    return context_.observe(call());
+}
+
+template <class Call>
+Status Graph::for_executables(Call call) {
+    for (unsigned index = 0; index < most_; ++index) {
+        Instance& instance = instances_[index];
+        const Lock lock(instance.mutex);
+        if (instance.executable == nullptr) continue;
+        const Status status = call(instance.executable);
+        if (index == 0 && !status.ok()) return status;
+        if (!status.ok()) {  // the others have it
+            destroy(std::exchange(instance.executable, nullptr));
+            instance.nodes.clear();
+        }
     }
     return {};
+}
+
+Status Graph::update(GraphDefinition& of, GraphNode& node, NodeChange& change) {
+    {
+        const ContextScope scope(context_);
+        if (!scope.status().ok()) return scope.status();
+        if (const Status status = change.prepare(context_); !status.ok()) return status;
+    }
+    GraphNode::Kept kept;
+    const Status status = with_node(of, node, [&]() NOT_ANALYSED -> Status {
+        const auto has_parameters = [&](const CapturedLaunch* each) { return each->node() == node.cu_node(); };
+        if (std::any_of(launches_.begin(), launches_.end(), has_parameters)) return Reason::has_parameters;
+        CUgraphNodeParams parameters{};
+        parameters.type = change.type();
+        if (const Status applied = change.apply(context_, parameters, kept); !applied.ok()) return applied;
+        ChangedNode& changed = changed_[&node];
+        if (!changed.node) changed.node = Ref<GraphNode>(node);
+        const Status told = for_executables([&](CUgraphExec executable) {
+            CUgraphNodeParams given = parameters;  // the driver writes to it
+            return Status(cu.cuGraphExecNodeSetParams(executable, node.cu_node(), &given));
+        });
+        if (!told.ok()) return told;
+        changed.is_changed = true;
+        changed.parameters = parameters;
+        std::swap(changed.kept, kept);
+        return {};
+    });
+    for (const Ref<Shared>& each : kept) {
+        if (each) release_after_launches(each);
+    }
+    return status;
+}
+
+Status Graph::enable(GraphDefinition& of, GraphNode& node, bool enabled) {
+    return with_node(of, node, [&]() NOT_ANALYSED -> Status {
+        ChangedNode& changed = changed_[&node];
+        if (!changed.node) changed.node = Ref<GraphNode>(node);
+        const Status told = for_executables([&](CUgraphExec executable) {
+            return Status(cu.cuGraphNodeSetEnabled(executable, node.cu_node(), enabled ? 1 : 0));
+        });
+        if (told.ok()) changed.is_enabled = enabled;
+        return told;
+    });
+}
+
+Status Graph::is_enabled(GraphDefinition& of, GraphNode& node, bool& enabled) {
+    return with_node(of, node, [&]() NOT_ANALYSED -> Status {
+        const auto found = changed_.find(&node);
+        enabled = found == changed_.end() || found->second.is_enabled;
+        return {};
+    });
 }
 
 template <class Use>
@@ -190,24 +287,35 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     if (!lease) return Reason::closed;
     CUgraphExecUpdateResultInfo info{};
     Ref<GraphDefinition> old;
+    Ref<CapturedOperands> operands;
+    std::map<const GraphNode*, ChangedNode> changed;
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Status status = definition.use([&](CUgraph graph) {
+    const Status status = definition.use([&](CUgraph graph) NOT_ANALYSED {
         const Lock lock(mutex_);
+        operands = definition.operands();
         {
             const Lock first(instances_[0].mutex);
             const driver::Status updated = cu.cuGraphExecUpdate_v2(first_, graph, &info);
             if (!updated.ok()) return updated;
         }
         old = std::exchange(definition_, Ref<GraphDefinition>(definition));
+        if (most_ > 1) definition.stay();
         ++version_;
+        std::swap(operands_, operands);
+        std::swap(changed_, changed);
         destroy_executables(1);  // launches make them of the new one
         return driver::Status();
     });
-    if (status.ok()) release_after_launches(old->operands());
-    else refusal = info.result;
-    return status;
+    if (!status.ok()) {
+        refusal = info.result;
+        return status;
+    }
+    if (most_ > 1) old->may_change();
+    release_after_launches(Ref<Shared>(*operands));
+    release_after_launches(changed);
+    return {};
 }
 
 Status Graph::trim() noexcept {
@@ -234,7 +342,15 @@ void Graph::destroy(CUgraphExec executable) noexcept {
     deferred_errors::add(context_.observe(cu.cuGraphExecDestroy(executable)), "destroy", "graph");
 }
 
-void Graph::release_after_launches(Ref<CapturedOperands> operands) noexcept {
+void Graph::release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept {
+    for (const auto& [node, each] : changed) {
+        for (const Ref<Shared>& kept : each.kept) {
+            if (kept) release_after_launches(kept);
+        }
+    }
+}
+
+void Graph::release_after_launches(const Ref<Shared>& operands) noexcept {
     if (unordered_.load(std::memory_order_relaxed)) {
         deferred_release::release_when_idle(context_, retained(operands));
         return;
@@ -253,15 +369,23 @@ void Graph::destroy() noexcept {
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     Ref<GraphDefinition> definition;
+    Ref<CapturedOperands> operands;
+    std::map<const GraphNode*, ChangedNode> changed;
     {
         const Lock lock(mutex_);
         definition = std::move(definition_);
+        operands = std::move(operands_);
+        std::swap(changed, changed_);
     }
     {
         const Lock turn(graph_turn);
         destroy_executables(0);
     }
-    if (scope.status().ok()) release_after_launches(definition->operands());  // else nothing runs any more
+    if (most_ > 1) definition->may_change();
+    if (scope.status().ok()) {  // else nothing runs any more
+        release_after_launches(Ref<Shared>(*operands));
+        release_after_launches(changed);
+    }
     uses_.clear();
 }
 

@@ -12,6 +12,7 @@
 #include "node_arguments.hpp"
 #include "replacement.hpp"
 
+#include <map>
 #include <memory>
 
 namespace ftcuda::core {
@@ -42,6 +43,12 @@ public:
     // Takes the parameters of a graph of the same shape, for launches from now on. `refusal`: why the driver does not,
     // a CUgraphExecUpdateResult; 0 if it does.
     Status update(GraphDefinition& definition, int& refusal) EXCLUDES(mutex_);
+
+    // One node of the definition that it was made of, in launches from now on. `change` says all that it does.
+    Status update(GraphDefinition& of, GraphNode& node, NodeChange& change) EXCLUDES(mutex_, graph_turn);
+    Status enable(GraphDefinition& of, GraphNode& node, bool enabled) EXCLUDES(mutex_, graph_turn);
+    Status is_enabled(GraphDefinition& of, GraphNode& node, bool& enabled) EXCLUDES(mutex_, graph_turn);
+
     // Destroys all executables but the first; launches make them anew.
     Status trim() noexcept;
 
@@ -64,7 +71,16 @@ private:
         [[maybe_unused]] LineBetween after;
     };
 
-    Graph(GraphDefinition& definition, unsigned flags, unsigned most, abi::CUgraphExec first);
+    // A node that does something else than what it was made to do.
+    struct ChangedNode {
+        Ref<GraphNode> node;
+        bool is_changed = false, is_enabled = true;
+        abi::CUgraphNodeParams parameters{};
+        GraphNode::Kept kept;
+    };
+
+    Graph(GraphDefinition& definition, Ref<CapturedOperands> operands, unsigned flags, unsigned most,
+          abi::CUgraphExec first);
     ~Graph() override = default;
 
     // Calls `use(executable, nodes)` with the one for `stream`.
@@ -74,6 +90,13 @@ private:
     std::vector<NodeArguments> captured_arguments() const;
     // By who is inside. Attributes of a launch stay as they were captured.
     bool may_take(const Replacement& replacement) const noexcept;
+    // Calls `call(definition)` in the turn of graphs, and with the lock, if `node`, of `of`, may be changed.
+    template <class Call>
+    Status with_node(GraphDefinition& of, const GraphNode& node, Call call) EXCLUDES(mutex_, graph_turn);
+    // Calls `call(executable)` with each that there is. If it fails with a further one, launches make that anew.
+    template <class Call>
+    Status for_executables(Call call) REQUIRES(mutex_);
+    static Status tell(abi::CUgraphExec executable, const ChangedNode& changed) noexcept;
     Instance& instance_for(Stream& stream) noexcept;
     Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
     // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of.
@@ -82,7 +105,8 @@ private:
     void destroy() noexcept EXCLUDES(mutex_);
     // When all is done that was launched with them. With the context current, once no launch takes them any more;
     // others may be under way.
-    void release_after_launches(Ref<CapturedOperands> operands) noexcept;
+    void release_after_launches(const Ref<Shared>& operands) noexcept;
+    void release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept;
 
     // Constant after construction.
     Context& context_;
@@ -97,9 +121,11 @@ private:
     [[maybe_unused]] LineBetween before_mutex_;
 
     Mutex mutex_{Rank::executables};
-    // What further executables are made of, and how often it was another one.
+    // What further executables are made of, and how often it was another one; what that keeps.
     Ref<GraphDefinition> definition_ GUARDED_BY(mutex_);
     std::uint64_t version_ GUARDED_BY(mutex_) = 0;
+    Ref<CapturedOperands> operands_ GUARDED_BY(mutex_);
+    std::map<const GraphNode*, ChangedNode> changed_ GUARDED_BY(mutex_);
 
     // Synchronise themselves. Where it was launched; and that a launch in a default stream could not be marked.
     StreamUses uses_;

@@ -51,15 +51,18 @@ Status GraphBuilder::embed(GraphBuilder& child) {
     if (is_closed()) return Reason::closed;
     Ref<GraphDefinition> embedded;
     if (const Status status = child.definition(embedded); !status.ok()) return status;
-    if (!embedded->launches().empty()) return Reason::has_parameters;
     return session_->add(*stream_, [&](const CaptureSession::Place& place, CUgraphNode& node) {
-        deferred_release::Retention retention;
-        deferred_release::retain(retention, Ref<Shared>::adopt(embedded->operands().detach()));
-        session_->keep(std::move(retention));
-        const Status added = embedded->use([&](CUgraph cu_graph) {
-            return cu.cuGraphAddChildGraphNode(&node, place.graph, place.before, place.count, cu_graph);
+        bool is_kept = false;
+        const Status added = embedded->use([&](CUgraph cu_graph) NOT_ANALYSED {
+            Ref<Shared> kept;
+            if (const Status lent = embedded->lend(cu_graph, kept); !lent.ok()) return lent;
+            deferred_release::Retention retention;
+            deferred_release::retain(retention, std::move(kept));
+            session_->keep(std::move(retention));
+            is_kept = true;
+            return Status(cu.cuGraphAddChildGraphNode(&node, place.graph, place.before, place.count, cu_graph));
         });
-        if (!added.ok()) session_->keep_no_more();
+        if (is_kept && !added.ok()) session_->keep_no_more();
         return added;
     });
 }

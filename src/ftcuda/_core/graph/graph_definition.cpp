@@ -3,31 +3,103 @@
 #include "../../_driver/table.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
+#include "../sync/fork.hpp"
 
 namespace ftcuda::core {
 
-Status GraphDefinition::instantiate(unsigned flags, abi::CUgraphExec& executable) {
-    const RelaxedCapture relaxed;
-    return use([&](abi::CUgraph graph) { return driver::cu.cuGraphInstantiateWithFlags(&executable, graph, flags); });
+using driver::cu;
+using namespace abi;
+
+GraphNode::GraphNode(int type) : type_(type) {}
+GraphNode::~GraphNode() = default;
+
+Status GraphDefinition::create(Context& context, Ref<GraphDefinition>& definition) {
+    if (is_forked()) return Reason::forked;
+    if (!cu.cuGraphGetEdges_v2) return Status(Reason::absent, Entry::cuGraphGetEdges_v2);
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    Ref<CapturedOperands> nothing = Ref<CapturedOperands>::adopt(new CapturedOperands);
+    CUgraph graph = nullptr;
+    const Status status = context.observe(cu.cuGraphCreate(&graph, 0));
+    if (status.ok()) definition = Ref<GraphDefinition>::adopt(new GraphDefinition(context, graph, std::move(nothing)));
+    return status;
 }
 
 std::vector<const CapturedLaunch*> GraphDefinition::launches() const {
     std::vector<const CapturedLaunch*> launches;
-    for (const Ref<Shared>& note : operands_->notes())
+    if (!captured_) return launches;
+    for (const Ref<Shared>& note : captured_->notes())
         launches.push_back(static_cast<const CapturedLaunch*>(note.get()));  // nothing else is noted
     return launches;
 }
 
+void GraphDefinition::collect(std::vector<Ref<Shared>>& kept) const {
+    for (const auto& [cu_node, node] : nodes_) {
+        for (const Ref<Shared>& each : node->kept_) {
+            if (each) kept.push_back(each);
+        }
+        for (const Ref<GraphDefinition>& each : node->within_) each->collect(kept);
+    }
+}
+
+Ref<CapturedOperands> GraphDefinition::operands() const {
+    std::vector<Ref<Shared>> kept;
+    collect(kept);
+    if (kept.empty() && captured_) return captured_;
+    return Ref<CapturedOperands>::adopt(new CapturedOperands(captured_, std::move(kept)));
+}
+
+Status GraphDefinition::lend(CUgraph& graph, Ref<Shared>& kept) const {
+    if (!is_there_) return Reason::gone;
+    if (!launches().empty()) return Reason::has_parameters;
+    graph = graph_;
+    kept = Ref<Shared>::adopt(operands().detach());
+    return {};
+}
+
+Status GraphDefinition::instantiate(unsigned flags, bool stays, CUgraphExec& executable,
+                                    Ref<CapturedOperands>& operands) {
+    const RelaxedCapture relaxed;
+    return use([&](CUgraph graph) NOT_ANALYSED {
+        if (unused_conditions_ + captured_->unused_conditions() != 0) return Status(Reason::unplaced);
+        operands = this->operands();
+        const Status status = cu.cuGraphInstantiateWithFlags(&executable, graph, flags);
+        if (status.ok() && stays) ++stays_;
+        return status;
+    });
+}
+
+void GraphDefinition::may_change() noexcept {
+    const Lock lock(graph_turn);
+    --stays_;
+}
+
 Status GraphDefinition::print_dot(const char* path, unsigned flags) {
-    if (!driver::cu.cuGraphDebugDotPrint) return Status(Reason::absent, Entry::cuGraphDebugDotPrint);
-    return use([&](abi::CUgraph graph) { return driver::cu.cuGraphDebugDotPrint(graph, path, flags); });
+    if (!cu.cuGraphDebugDotPrint) return Status(Reason::absent, Entry::cuGraphDebugDotPrint);
+    return use([&](CUgraph graph) {
+        return is_there_ ? Status(cu.cuGraphDebugDotPrint(graph, path, flags)) : Status(Reason::gone);
+    });
+}
+
+Status GraphDefinition::is_there(bool& there) noexcept {
+    if (is_forked()) return Reason::forked;
+    const Lock lock(graph_turn);
+    there = is_there_;
+    return {};
+}
+
+Status GraphDefinition::is_there(const GraphNode& node, bool& there) noexcept {
+    if (is_forked()) return Reason::forked;
+    const Lock lock(graph_turn);
+    there = node.is_there_;
+    return {};
 }
 
 GraphDefinition::~GraphDefinition() {
-    if (!context_.may_destroy()) return;
+    if (&root_ != this || !context_.may_destroy()) return;
     const RelaxedCapture relaxed;
     const Lock lock(graph_turn);
-    deferred_errors::add(context_.observe(driver::cu.cuGraphDestroy(graph_)), "destroy", "graph");
+    deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph_)), "destroy", "graph");
 }
 
 }  // namespace ftcuda::core

@@ -48,6 +48,12 @@ void BoundArguments::put(std::size_t index, const char* block, BoundArgument arg
     gather();
 }
 
+Status BoundArguments::get(Context& context, Arguments& arguments) const noexcept {
+    if ((devices_ & ~bit_of(context.device().ordinal())) != 0) return Reason::wrong_device;
+    arguments = gathered_;
+    return {};
+}
+
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
     if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
     if (any_foreign_) return launch_foreign(stream, shape, kernel);

@@ -38,6 +38,9 @@ public:
     // Whether a launch may be the last to let go of something of the caller's.
     bool may_release() const noexcept { return any_foreign_ || !maps_.empty(); }
 
+    // What they are for who submits otherwise, and holds this; a reason, if one is for another device.
+    Status get(Context& context, Arguments& arguments) const noexcept;
+
     // By who is inside the stream, and holds this until the call returns. What holds memory that is not ours lives
     // until the work is done.
     Status launch(Stream& stream, const LaunchShape& shape, Kernel& kernel);

@@ -1,26 +1,8 @@
 #include "operands.hpp"
 
+#include "../sync/kept_lease.hpp"
+
 namespace ftcuda::core {
-
-namespace {
-
-// A lease on a buffer that is a graph's.
-class GraphLease final : public Shared {
-public:
-    explicit GraphLease(Buffer& buffer) noexcept : buffer_(buffer) {}
-    // Takes over a lease of the caller's.
-    void take_over() noexcept { entered_ = true; }
-
-private:
-    ~GraphLease() override {
-        if (entered_) buffer_->leave();
-    }
-
-    const Ref<Buffer> buffer_;
-    bool entered_ = false;
-};
-
-}  // namespace
 
 Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool& given) {
     bool capturing = false;
@@ -37,15 +19,15 @@ Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Sh
         return {};
     }
     if (!mine) mine = deferred_release::retain(nullptr);
-    std::vector<GraphLease*> leases;
+    std::vector<KeptLease<Buffer>*> leases;
     leases.reserve(operands.count);
     mine->further.reserve(mine->further.size() + operands.count + 1);
     if (code != nullptr) mine->further.push_back(Ref<Shared>(*code));
     for (std::size_t index = 0; index < operands.count; ++index) {
-        leases.push_back(new GraphLease(*operands.buffers[index]));
+        leases.push_back(new KeptLease<Buffer>(*operands.buffers[index]));
         mine->further.push_back(Ref<Shared>::adopt(leases.back()));
     }
-    for (GraphLease* const lease : leases) lease->take_over();
+    for (KeptLease<Buffer>* const lease : leases) lease->take_over();
     given = true;
     if (session != nullptr) {
         session->keep(std::move(mine));

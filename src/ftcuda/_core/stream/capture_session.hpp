@@ -25,6 +25,11 @@ class CapturedOperands final : public Shared {
     friend class CaptureSession;
 
 public:
+    CapturedOperands() = default;
+    // What was captured, and more.
+    CapturedOperands(Ref<CapturedOperands> captured, std::vector<Ref<Shared>> further) noexcept
+        : captured_(std::move(captured)), further_(std::move(further)) {}
+
     // Conditions without a node, with which the driver makes nothing to launch. Once the capture is over.
     std::size_t unused_conditions() const noexcept { return unused_conditions_; }
     // What note() was given.
@@ -32,6 +37,8 @@ public:
 
 private:
     ~CapturedOperands() override = default;
+    const Ref<CapturedOperands> captured_{};    // null: it is this
+    const std::vector<Ref<Shared>> further_{};  // what others added
     std::vector<deferred_release::Retention> all_;
     std::vector<Ref<Shared>> notes_;
     std::size_t unused_conditions_ = 0;

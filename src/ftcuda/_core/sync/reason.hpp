@@ -34,6 +34,11 @@ enum class Reason : std::uint8_t {
     has_parameters,    // launches of it replace arguments
     other_attributes,  // a shape in place of another one has not the same
     only_instance,     // the driver makes one executable of it at a time
+    gone,              // a node or a graph within another one was destroyed
+    other_graph,       // a node of another graph
+    stays,             // executables will be made of a graph, which does not change until then
+    updated,           // its nodes are not those that it was made of any more
+    too_small,         // memory in it ends before what is read or written
     unplaced,          // a condition in it has no conditional node
     builders,          // it is a graph builder's, and is not waited for
     spoilt,            // a part of what it builds was lost

@@ -7,13 +7,15 @@ from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport device_of
 from ftcuda._objects.graph.bound_graph cimport bind
+from ftcuda._objects.graph.executable_node cimport executable_node
 from ftcuda._objects.graph.graph_source cimport GraphSource
+from ftcuda._objects.graph.node_source cimport NodeHandle, NodeSource
 from ftcuda._objects.stream.stream cimport Stream, as_stream, core_stream, quick_stream
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions
 from ftcuda._objects.support.options import checked, integer
-from ftcuda.errors import CUDAError
+from ftcuda.errors import CUDAError, NotSupportedError
 
 MOST_EXECUTABLES = 256  # of a graph
 
@@ -139,6 +141,23 @@ cdef class Graph:
         """
         return bind(self._graph, self)
 
+    def __getitem__(self, node):
+        """Returns the node that this graph has of a node of its definition, by which its later launches are changed.
+
+        Parameters
+        ----------
+        node : GraphNode
+            Of the definition that the graph was made of, before any :meth:`update`.
+
+        Returns
+        -------
+        ExecutableGraphNode
+            An `ExecutableKernelNode` for a `KernelNode`, and so on.
+
+        Thread safety: atomic.
+        """
+        return executable_node(self._graph, self, node)
+
     def upload(self, stream):
         """Moves what the device needs for the graph there, so that its first launch need not.
 
@@ -163,8 +182,8 @@ cdef class Graph:
 
         Parameters
         ----------
-        source : GraphBuilder
-            After its :meth:`~GraphBuilder.end_building`.
+        source : GraphBuilder or GraphDefinition
+            A builder after its :meth:`~GraphBuilder.end_building`.
 
         Thread safety: atomic.
 
@@ -176,9 +195,14 @@ cdef class Graph:
         cdef Status status
         cdef int refusal = 0
         cdef Ref[GraphDefinition] definition
-        if not isinstance(source, GraphSource):
-            raise TypeError(f"source must be a GraphBuilder, not {type(source).__name__}")
-        (<GraphSource>source).take_definition(definition, "update a graph from")
+        if isinstance(source, GraphSource):
+            (<GraphSource>source).take_definition(definition, "update a graph from")
+        elif isinstance(source, NodeSource) and not isinstance(source, NodeHandle):
+            if (<NodeSource>source)._given.definition != (<NodeSource>source)._given.root:
+                raise NotSupportedError(f"cannot update {self} from {source}: it is within a node of another one")
+            definition = Ref[GraphDefinition]((<NodeSource>source)._given.definition[0])
+        else:
+            raise TypeError(f"source must be a GraphBuilder or a GraphDefinition, not {type(source).__name__}")
         with nogil:
             status = self._graph.update(definition.get()[0], refusal)
         if not status.ok():

@@ -5,6 +5,7 @@ from typing import Any, SupportsIndex
 from ftcuda._objects.device.device import Device
 from ftcuda._objects.graph.graph import Graph
 from ftcuda._objects.graph.graph_condition import GraphCondition
+from ftcuda._objects.graph.graph_definition import GraphDefinition
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions, GraphDebugPrintOptions
 from ftcuda._objects.stream.stream import Stream
 
@@ -25,6 +26,8 @@ class GraphBuilder:
     def debug_dot_print(
         self, path: str | PathLike[str], options: GraphDebugPrintOptions | dict[str, bool] | None = None
     ) -> None: ...
+    @property
+    def graph_definition(self) -> GraphDefinition: ...
     def close(self) -> None: ...
     @property
     def is_building(self) -> bool: ...

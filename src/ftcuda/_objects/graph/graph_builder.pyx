@@ -1,8 +1,6 @@
 """Graphs under construction."""
 
 import warnings
-from os import fspath
-from tempfile import TemporaryDirectory
 
 from libc.stdint cimport uint64_t
 from libcpp cimport bool
@@ -23,7 +21,10 @@ from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle
 from ftcuda._objects.graph.graph cimport Graph
+from ftcuda._objects.graph.graph_definition cimport GraphDefinition as PublicDefinition
+from ftcuda._objects.graph.graph_definition cimport print_dot
 from ftcuda._objects.graph.graph_source cimport GraphSource
+from ftcuda._objects.graph.node_source cimport Given
 from ftcuda._objects.launch.bound_launch cimport bind_all
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream
@@ -32,9 +33,8 @@ from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_condition import GraphCondition, condition_of
-from ftcuda._objects.graph.graph_options import GraphDebugPrintOptions, debug_flags
 from ftcuda._objects.launch.parameter import Parameter
-from ftcuda._objects.support.options import checked, integer
+from ftcuda._objects.support.options import integer
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import ClosedError, NotSupportedError
 
@@ -441,24 +441,24 @@ cdef class GraphBuilder(GraphSource):
 
         Thread safety: atomic.
         """
-        cdef Status status
         cdef Ref[GraphDefinition] definition
-        cdef unsigned flags = debug_flags(checked(options, GraphDebugPrintOptions))
-        cdef bytes name
-        cdef const char* text
-        target = fspath(path)
         self.check_primary("print")
         self.take_definition(definition, "print")
-        with TemporaryDirectory() as folder:  # the driver says of no file why it cannot write it, and would wait for it
-            name = zero_ended(f"{folder}/graph.dot", "path")
-            text = name
-            with nogil:
-                status = definition.get().print_dot(text, flags)
-            check(status, "print", self)
-            with open(name, "rb") as printed:
-                content = printed.read()
-        with open(target, "wb") as file:
-            file.write(content)
+        print_dot(definition.get()[0], path, options, self)
+
+    @property
+    def graph_definition(self):
+        """The graph that was built, as a definition: it can be looked at and changed, and stays when this is closed.
+
+        Changes are in what :meth:`complete` makes from then on. A graph with a `Parameter` in it is not changed. It is
+        there after :meth:`end_building`; a part has none, nor has the body of a conditional node.
+
+        Thread safety: atomic.
+        """
+        cdef Ref[GraphDefinition] definition
+        self.check_primary("take the definition of")
+        self.take_definition(definition, "take the definition of")
+        return PublicDefinition.show(Given.of(definition.get()[0]))
 
     def close(self):
         """Ends the capture, if it has not ended, and lets go of the graph. Idempotent.

@@ -1,10 +1,8 @@
 """Buffers."""
 
 import numpy as np
-from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES, PyBuffer_Release, PyObject_GetBuffer, PyBUF_SIMPLE
+from cpython.buffer cimport PyBUF_FORMAT, PyBUF_ND, PyBUF_STRIDES
 from cpython.object cimport PyObject
-from libc.stdint cimport uint32_t
-from libc.string cimport memcpy
 
 cimport core.memory.buffer as core
 cimport core.memory.copy as copies
@@ -18,7 +16,7 @@ from ftcuda._objects.arrays.imports cimport buffer_view
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle, WHERE_OF, Where, adopt, ordinal_of_memory
-from ftcuda._objects.memory.copy cimport copy_buffer
+from ftcuda._objects.memory.copy cimport Pattern, copy_buffer, pattern_of
 from ftcuda._objects.memory.deallocation cimport Deallocation, Ownership
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream, as_stream
@@ -300,37 +298,22 @@ cdef class Buffer(BufferHandle):
 
         Thread safety: atomic. Stream order: a submission.
         """
-        cdef uint32_t pattern = 0
-        cdef unsigned width = 1
-        cdef Py_buffer view
         cdef Status status
         cdef Retention foreign
         cdef Retention* held = NULL
-        if isinstance(value, (bool, np.bool_)):
-            raise TypeError(f"a fill value must be an int or a pattern of bytes, not {type(value).__name__}")
-        if isinstance(value, int):
-            if not 0 <= value < 256:
-                raise OverflowError(f"a fill value must be from 0 to 255, not {value}")
-            pattern = value
-        else:
-            PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
-            try:
-                if view.len not in (1, 2, 4):
-                    raise ValueError(f"a fill pattern must have 1, 2 or 4 bytes, not {view.len}")
-                width = view.len
-                memcpy(&pattern, view.buf, width)
-            finally:
-                PyBuffer_Release(&view)
-        if self._buffer.size() % width:
-            raise ValueError(f"cannot fill {self}: its size is not a multiple of the pattern's {width} bytes")
-        if self._buffer.pointer() % width:
-            raise ValueError(f"cannot fill {self}: its address is not a multiple of the pattern's {width} bytes")
+        cdef Pattern pattern = pattern_of(value)
+        if self._buffer.size() % pattern.width:
+            raise ValueError(f"cannot fill {self}: its size is not a multiple of the pattern's {pattern.width} bytes")
+        if self._buffer.pointer() % pattern.width:
+            raise ValueError(
+                f"cannot fill {self}: its address is not a multiple of the pattern's {pattern.width} bytes"
+            )
         cdef Stream filling_stream = as_stream(stream)
         cdef streams.Stream* core_stream = filling_stream.on(&self._buffer.context())
         if self._buffer.holder() != NULL:
             held = retain(foreign, self)
         with nogil:
-            status = copies.fill(self._buffer[0], pattern, width, core_stream[0], held)
+            status = copies.fill(self._buffer[0], pattern.value, pattern.width, core_stream[0], held)
         if not status.ok():
             raise_status(status, "fill", self, (("the stream", filling_stream),))
 

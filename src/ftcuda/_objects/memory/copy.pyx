@@ -1,4 +1,8 @@
-"""Copies from buffer to buffer."""
+"""Copies from buffer to buffer, and what buffers are filled with."""
+
+import numpy as np
+from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
+from libc.string cimport memcpy
 
 cimport core.stream.stream as streams
 from core.memory.copy cimport Place
@@ -32,3 +36,26 @@ cdef int copy_buffer(BufferHandle destination, BufferHandle source, object strea
         involved = (("the destination", destination), ("the source", source), ("the stream", copying_stream))
         raise_status(status, "copy", f"{source} to {destination}", involved)
     return 0
+
+
+cdef Pattern pattern_of(object value) except *:
+    """A byte from 0 to 255, or what has 1, 2 or 4 bytes."""
+    cdef Py_buffer view
+    cdef Pattern pattern
+    pattern.value, pattern.width = 0, 1
+    if isinstance(value, (bool, np.bool_)):
+        raise TypeError(f"a fill value must be an int or a pattern of bytes, not {type(value).__name__}")
+    if isinstance(value, int):
+        if not 0 <= value < 256:
+            raise OverflowError(f"a fill value must be from 0 to 255, not {value}")
+        pattern.value = value
+        return pattern
+    PyObject_GetBuffer(value, &view, PyBUF_SIMPLE)
+    try:
+        if view.len not in (1, 2, 4):
+            raise ValueError(f"a fill pattern must have 1, 2 or 4 bytes, not {view.len}")
+        pattern.width = view.len
+        memcpy(&pattern.value, view.buf, pattern.width)
+    finally:
+        PyBuffer_Release(&view)
+    return pattern

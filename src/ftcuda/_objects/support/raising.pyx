@@ -116,6 +116,21 @@ OUTCOMES = {
         "with max_concurrency=1",
         (),
     ),
+    <int>Reason.gone: (
+        ClosedError, "a node that takes part was destroyed, or a graph within a node that was destroyed or updated", (),
+    ),
+    <int>Reason.other_graph: (ValueError, "a node that takes part is of another graph definition", ()),
+    <int>Reason.stays: (
+        RuntimeError,
+        "a graph with a max_concurrency was made of the definition, and makes more executables of it; close that graph "
+        "first, or build another definition",
+        (),
+    ),
+    <int>Reason.updated: (
+        RuntimeError, "its nodes are no more those that it was made of, since its update(); instantiate another graph",
+        (),
+    ),
+    <int>Reason.too_small: (ValueError, "a buffer in it is smaller than what is read or written", ()),
     <int>Reason.unplaced: (
         RuntimeError,
         "it has a condition without a conditional node, and the driver launches no such graph; build it anew",

@@ -22,3 +22,4 @@ cdef extern from "_core/completion/deferred_release.hpp" namespace "ftcuda::core
 
     cppclass ForeignReference(Shared):
         ForeignReference(void* object) except +
+        void* object()

@@ -2,7 +2,8 @@ from libcpp cimport bool
 from libcpp.vector cimport vector
 
 from core.device.device cimport Context
-from core.graph.graph_definition cimport GraphDefinition
+from core.graph.graph_definition cimport GraphDefinition, NodeChange
+from core.graph.graph_node cimport GraphNode
 from core.graph.replacement cimport Replacement
 from core.memory.operands cimport Operands
 from core.stream.stream cimport Stream
@@ -31,6 +32,9 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
         unsigned most()
         Status count(unsigned& count)
         Status update(GraphDefinition& definition, int& refusal)
+        Status update_node "update"(GraphDefinition& of, GraphNode& node, NodeChange& change) except +
+        Status enable(GraphDefinition& of, GraphNode& node, bool enabled) except +
+        Status is_enabled(GraphDefinition& of, GraphNode& node, bool& enabled) except +
         Status trim()
         void close()
         bool is_closed()

@@ -25,6 +25,11 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         has_parameters
         other_attributes
         only_instance
+        gone
+        other_graph
+        stays
+        updated
+        too_small
         unplaced
         builders
         spoilt

@@ -1,0 +1,9 @@
+cimport core.graph.graph_definition as core
+from core.graph.node_change cimport NodeChange
+from ftcuda._objects.graph.node_source cimport NodeHandle
+from libcpp.memory cimport unique_ptr
+
+
+cdef class GraphNode(NodeHandle):
+    cdef int read(self, core.NodeState& state) except -1
+    cdef int change(self, unique_ptr[NodeChange] change, tuple involved) except -1
