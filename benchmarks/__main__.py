@@ -33,9 +33,15 @@ CASES = {  # and how often all threads together call it, since the driver lets o
     "graph": 160_000,  # one for each thread
     "shared_graph": 40_000,  # one for all
     "overlapping_graph": 160_000,  # one for all, with an executable for each thread
+    "overlapping_graph_of_4": 160_000,
+    "rebound_graph": 80_000,  # the same, whose launches have arguments of their own
+    "rebound_graph_of_4": 160_000,
+    "one_by_one": 16_000,  # the kernels without a graph
     "worker_graph": 48_000,
 }
 BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
+# What ftcuda measures beside a case in the same turns, as a backend of its own.
+PRIVATE = {"overlapping_graph": "private_graph", "overlapping_graph_of_4": "private_graph_of_4"}
 PEERS = ("cuda_core", "cupy", "torch")
 LIMIT = 300  # seconds for one measurement
 
@@ -45,15 +51,17 @@ def run(command: list, environment: dict | None) -> subprocess.CompletedProcess:
 
 
 class Backend:
-    """What runs the cases: a program, and which cases it has."""
+    """What runs the cases: a program, and which cases it has, with what it calls them."""
 
-    def __init__(self, name: str, command: list, cases: list[str], about: str, environment: dict | None = None) -> None:
+    def __init__(
+        self, name: str, command: list, cases: dict[str, str], about: str, environment: dict | None = None
+    ) -> None:
         self.name, self.cases, self.about = name, cases, about
         self._command, self._environment = command, environment
 
     def measure(self, case: str, threads: int, calls: int) -> dict | None:
         """Runs one measurement; None where it fails, which is reported."""
-        command = [*map(str, self._command), case, str(threads), str(calls)]
+        command = [*map(str, self._command), self.cases[case], str(threads), str(calls)]
         done = run(command, self._environment)
         if done.returncode == 0:
             return json.loads(done.stdout)
@@ -67,8 +75,9 @@ def baselines(folder: Path, image: Path, apart: list[int]) -> list[Backend]:
     source = HERE / "baseline.cpp"
     compiler = os.environ.get("CXX", "c++")
     subprocess.run([compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
-    cases = [case for case in CASES if case not in BASELINE_OF]
-    single = [each for each in cases if not each.startswith("worker")]  # whose requests have nothing in between
+    cases = {case: BASELINE_OF.get(case, case) for case in CASES}
+    # Requests of workers have nothing in between.
+    single = {case: its for case, its in cases.items() if not its.startswith("worker")}
     command = [program, driver_info().path, image]
     made = [Backend(report.BASELINE, [*command, 0], cases, "C++, the driver's functions")]
     for each in apart:
@@ -77,8 +86,12 @@ def baselines(folder: Path, image: Path, apart: list[int]) -> list[Backend]:
     return made
 
 
-def python_backend(module: str, interpreter: str, image: Path, name: str = "") -> Backend | None:
+def python_backend(
+    module: str, interpreter: str, image: Path, name: str = "", cases: dict[str, str] | None = None
+) -> Backend | None:
     """A library as an interpreter has it; None if it has not. `name`: not the library's, its version and the GIL.
+
+    `cases`: not all that it has.
 
     It runs from bytecode, as an installed program does: what CPython 3.13t compiles in the process itself has constants
     whose references all threads count.
@@ -93,7 +106,8 @@ def python_backend(module: str, interpreter: str, image: Path, name: str = "") -
     about = json.loads(asked.stdout)
     library = f"{module.replace('_', '.')} {about['version']}"
     words = f"{library}, CPython {about['python']} {'with' if about['gil'] else 'without'} the GIL"
-    return Backend(name or library + (" GIL" if about["gil"] else ""), command, about["cases"], words, environment)
+    cases = cases or {case: case for case in about["cases"]}
+    return Backend(name or library + (" GIL" if about["gil"] else ""), command, cases, words, environment)
 
 
 def run_all(backends: list[Backend], cases: list[str], thread_counts: list[int], options) -> list[dict]:
@@ -107,8 +121,7 @@ def run_all(backends: list[Backend], cases: list[str], thread_counts: list[int],
                 found = {each.name: [] for each in backends}
                 for _ in range(options.repeats):
                     for each in backends:
-                        theirs = BASELINE_OF.get(case, case) if each.name.startswith(report.BASELINE) else case
-                        if theirs in each.cases and (one := each.measure(theirs, threads, calls)):
+                        if case in each.cases and (one := each.measure(case, threads, calls)):
                             found[each.name].append(one)
                     progress.advance(task)
                 rows.append({"case": case, "threads": threads, "calls": calls, "measured": found})
@@ -145,6 +158,8 @@ def main() -> int:
     image.write_bytes(code + b"\0")
     backends = baselines(folder, image, options.apart)
     backends.append(python_backend("ftcuda", sys.executable, image, report.OURS))
+    backends.append(python_backend("ftcuda", sys.executable, image, report.PRIVATE, PRIVATE))
+    backends[-1].about += ", a graph for each thread where all have one"
     if not info.simulated:
         others = [(module, sys.executable) for module in PEERS]
         others += [(module, interpreter) for interpreter in options.peers for module in ("ftcuda", *PEERS)]

@@ -32,6 +32,7 @@ using Clock = std::chrono::steady_clock;
 constexpr int burst = 500;      // calls between two synchronisations
 constexpr int graph_burst = 8;  // the same, of graphs
 constexpr int nodes = 20;       // kernels in a graph
+constexpr int few_nodes = 4;    // of another one
 constexpr int warm_up = 5000;   // calls
 constexpr int widths[] = {64, 512, 512, 10};
 constexpr float weight = 1.f / 128;  // each, so that an answer is exactly an eighth of the sum of the inputs
@@ -84,15 +85,20 @@ struct Driver {
     ENTRY(cuStreamEndCapture, CUstream, CUgraph*);
     ENTRY(cuGraphInstantiateWithFlags, CUgraphExec*, CUgraph, unsigned long long);
     ENTRY(cuGraphLaunch, CUgraphExec, CUstream);
+    ENTRY(cuGraphGetNodes, CUgraph, CUgraphNode*, std::size_t*);
+    ENTRY(cuGraphExecKernelNodeSetParams_v2, CUgraphExec, CUgraphNode, const CUDA_KERNEL_NODE_PARAMS_v2*);
     ENTRY(cuLaunchKernelEx, const CUlaunchConfig*, CUfunction, void**, void**);
 };
 
-// A graph whose kernels count themselves.
+// A graph whose kernels add to two numbers.
 struct CountingGraph {
     CUgraphExec executable = nullptr;
-    CUdeviceptr counter = 0;
+    std::vector<CUgraphNode> nodes;
+    CUdeviceptr sums = 0;
+    unsigned kernels = 0;
     std::atomic<unsigned> launches{0};
-    std::mutex mutex;  // the driver wants calls that name an executable one at a time
+    unsigned rebound = 0;  // launches with arguments of their own; the others add one with each kernel
+    std::mutex mutex;      // the driver wants calls that name an executable one at a time
 };
 
 // What all threads share.
@@ -100,7 +106,7 @@ struct Shared {
     Driver cu;
     CUcontext context = nullptr;
     CUfunction nothing = nullptr;
-    CUfunction count = nullptr, count_atomically = nullptr;
+    CUfunction count = nullptr, add = nullptr;
     CUfunction dense = nullptr;
     CUdeviceptr x = 0;
     CUdeviceptr weights[3] = {};
@@ -157,8 +163,7 @@ Loop bursts(const Shared& shared, CUstream stream, Call call, int size = burst) 
 
 // What `submit` submits to the stream, as a graph. Relaxed, since other threads make their own things meanwhile.
 template <class Submit>
-CUgraphExec captured(const Shared& shared, CUstream stream, Submit submit) {
-    CUgraph graph = nullptr;
+CUgraphExec captured(const Shared& shared, CUstream stream, Submit submit, CUgraph& graph) {
     CUgraphExec executable = nullptr;
     check(shared.cu.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED), "cuStreamBeginCapture");
     submit();
@@ -216,17 +221,33 @@ Loop copies(const Shared& shared, CUstream stream, std::size_t bytes) {
                    from = host_memory(shared, bytes)] { return shared.cu.to_device(to, from, bytes, stream); });
 }
 
-CountingGraph& make_graph(Shared& shared, CUfunction count, CUstream stream) {
+CountingGraph& make_counter(Shared& shared, int kernels, CUstream stream) {
     const std::lock_guard<std::mutex> lock(shared.graphs_mutex);
     CountingGraph& graph = shared.graphs.emplace_back();
-    graph.counter = device_memory(shared, stream, sizeof(unsigned));
+    graph.kernels = static_cast<unsigned>(kernels);
+    graph.sums = device_memory(shared, stream, 2 * sizeof(unsigned));
     check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
-    graph.executable = captured(shared, stream, [&] {
-        for (int node = 0; node < nodes; ++node) {
-            void* parameters[] = {&graph.counter};
-            check(launch(shared, count, 1, 1, stream, parameters), "cuLaunchKernelEx");
-        }
-    });
+    return graph;
+}
+
+// With the arguments of launches that have none of their own.
+CUresult count_once(const Shared& shared, CUfunction count, CountingGraph& graph, CUstream stream) {
+    unsigned a = 1, b = 1, c = 0;
+    void* parameters[] = {&graph.sums, &a, &b, &c};  // of which `count` takes the first
+    return launch(shared, count, 1, 1, stream, parameters);
+}
+
+CountingGraph& make_graph(Shared& shared, CUfunction count, int kernels, CUstream stream) {
+    CountingGraph& graph = make_counter(shared, kernels, stream);
+    CUgraph captured_graph = nullptr;
+    const auto submit = [&] {
+        for (int kernel = 0; kernel < kernels; ++kernel)
+            check(count_once(shared, count, graph, stream), "cuLaunchKernelEx");
+    };
+    graph.executable = captured(shared, stream, submit, captured_graph);
+    std::size_t number = graph.kernels;
+    graph.nodes.resize(number);
+    check(shared.cu.cuGraphGetNodes(captured_graph, graph.nodes.data(), &number), "cuGraphGetNodes");
     return graph;
 }
 
@@ -239,10 +260,39 @@ Loop graph_launches(const Shared& shared, CUstream stream, CountingGraph& graph,
     };
 }
 
-Loop private_graphs(Shared& shared, CUfunction count, CUstream stream) {
-    CountingGraph& graph = make_graph(shared, count, stream);
+Loop private_graphs(Shared& shared, CUfunction count, int kernels, CUstream stream) {
+    CountingGraph& graph = make_graph(shared, count, kernels, stream);
     return graph_launches(shared, stream, graph, [&shared, stream, executable = graph.executable] {
         return shared.cu.cuGraphLaunch(executable, stream);
+    });
+}
+
+// All arguments of all nodes are others than those of the launch before.
+Loop rebound_graphs(Shared& shared, int kernels, CUstream stream) {
+    CountingGraph& graph = make_graph(shared, shared.add, kernels, stream);
+    return graph_launches(shared, stream, graph, [&shared, stream, &graph] {
+        CUdeviceptr sum = graph.sums + graph.rebound % 2 * sizeof(unsigned);
+        unsigned a = graph.rebound, b = a + 1, c = a + 2;
+        void* parameters[] = {&sum, &a, &b, &c};
+        CUDA_KERNEL_NODE_PARAMS_v2 kernel{};
+        kernel.func = shared.add;
+        kernel.gridDimX = kernel.gridDimY = kernel.gridDimZ = 1;
+        kernel.blockDimX = kernel.blockDimY = kernel.blockDimZ = 1;
+        kernel.kernelParams = parameters;
+        for (const CUgraphNode node : graph.nodes)
+            check(shared.cu.cuGraphExecKernelNodeSetParams_v2(graph.executable, node, &kernel),
+                  "cuGraphExecKernelNodeSetParams");
+        ++graph.rebound;
+        return shared.cu.cuGraphLaunch(graph.executable, stream);
+    });
+}
+
+Loop one_by_one(Shared& shared, CUstream stream) {
+    CountingGraph& graph = make_counter(shared, nodes, stream);
+    return graph_launches(shared, stream, graph, [&shared, stream, &graph] {
+        for (int kernel = 1; kernel < nodes; ++kernel)
+            check(count_once(shared, shared.add, graph, stream), "cuLaunchKernelEx");
+        return count_once(shared, shared.add, graph, stream);
     });
 }
 
@@ -254,13 +304,17 @@ Loop shared_graph(Shared& shared, CUstream stream) {
     });
 }
 
-// After the last launch: each of its kernels counted.
+// After the last launch: each of its kernels added what it had to.
 void check_graphs(Shared& shared) {
     for (CountingGraph& graph : shared.graphs) {
-        unsigned counted = 0;
-        check(shared.cu.cuMemcpyDtoH_v2(&counted, graph.counter, sizeof counted), "cuMemcpyDtoH");
-        if (counted == nodes * graph.launches.load()) continue;
-        std::fprintf(stderr, "%u launches of %d kernels counted to %u\n", graph.launches.load(), nodes, counted);
+        unsigned found[2] = {};
+        check(shared.cu.cuMemcpyDtoH_v2(found, graph.sums, sizeof found), "cuMemcpyDtoH");
+        unsigned expected = graph.launches.load() - graph.rebound;
+        for (unsigned number = 0; number < graph.rebound; ++number) expected += number * (number + 1) + number + 2;
+        expected *= graph.kernels;
+        if (found[0] + found[1] == expected) continue;
+        std::fprintf(stderr, "%u launches of %u kernels counted to %u, and not to %u\n", graph.launches.load(),
+                     graph.kernels, found[0] + found[1], expected);
         std::exit(1);
     }
 }
@@ -287,7 +341,8 @@ Loop requests(const Shared& shared, CUstream stream, bool as_graph) {
         }
         check(shared.cu.to_host(output, activations[3], 4 * widths[3], stream), "the copy to the host");
     };
-    const CUgraphExec graph = as_graph ? captured(shared, stream, submit) : nullptr;
+    CUgraph captured_graph = nullptr;
+    const CUgraphExec graph = as_graph ? captured(shared, stream, submit, captured_graph) : nullptr;
     volatile float* const pixels = reinterpret_cast<float*>(input);
     const volatile float* const answer = reinterpret_cast<float*>(output);
     for (int pixel = 0; pixel < widths[0]; ++pixel) pixels[pixel] = 0;
@@ -316,9 +371,14 @@ const std::map<std::string, std::function<Loop(Shared&, CUstream)>> cases = {
     {"copy_256_b", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 256); }},
     {"copy_64_kib", [](const Shared& shared, CUstream stream) { return copies(shared, stream, 65536); }},
     {"worker", [](const Shared& shared, CUstream stream) { return requests(shared, stream, false); }},
-    {"graph", [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.count, stream); }},
+    {"graph", [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.count, nodes, stream); }},
     {"overlapping_graph",
-     [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.count_atomically, stream); }},
+     [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.add, nodes, stream); }},
+    {"overlapping_graph_of_4",
+     [](Shared& shared, CUstream stream) { return private_graphs(shared, shared.add, few_nodes, stream); }},
+    {"rebound_graph", [](Shared& shared, CUstream stream) { return rebound_graphs(shared, nodes, stream); }},
+    {"rebound_graph_of_4", [](Shared& shared, CUstream stream) { return rebound_graphs(shared, few_nodes, stream); }},
+    {"one_by_one", one_by_one},
     {"shared_graph", shared_graph},
     {"worker_graph", [](const Shared& shared, CUstream stream) { return requests(shared, stream, true); }},
 };
@@ -347,7 +407,7 @@ int main(int, char** arguments) {
     check(cu.cuModuleLoadDataEx(&module, image.c_str(), 0, nullptr, nullptr), "cuModuleLoadDataEx");
     check(cu.cuModuleGetFunction(&shared.nothing, module, "nothing"), "cuModuleGetFunction");
     check(cu.cuModuleGetFunction(&shared.count, module, "count"), "cuModuleGetFunction");
-    check(cu.cuModuleGetFunction(&shared.count_atomically, module, "count_atomically"), "cuModuleGetFunction");
+    check(cu.cuModuleGetFunction(&shared.add, module, "add"), "cuModuleGetFunction");
     check(cu.cuModuleGetFunction(&shared.dense, module, "dense"), "cuModuleGetFunction");
     shared.x = device_memory(shared, nullptr, 4096);
     unsigned bits = 0;
@@ -363,7 +423,7 @@ int main(int, char** arguments) {
     if (arguments[4] == std::string("shared_graph")) {
         CUstream stream = nullptr;
         check(cu.cuStreamCreateWithPriority(&stream, CU_STREAM_NON_BLOCKING, 0), "cuStreamCreateWithPriority");
-        make_graph(shared, shared.count, stream);
+        make_graph(shared, shared.count, nodes, stream);
     }
 
     std::atomic<int> ready{0};

@@ -4,8 +4,8 @@ extern "C" __global__ void nothing(int n, float a, const float* x, float* y) {}
 // Not atomic: of kernels that do not run one after the other, some would be lost.
 extern "C" __global__ void count(unsigned* counter) { *counter += 1; }
 
-// For launches that overlap.
-extern "C" __global__ void count_atomically(unsigned* counter) { atomicAdd(counter, 1); }
+// For launches that overlap, of which each may have arguments of its own.
+extern "C" __global__ void add(unsigned* sum, unsigned a, unsigned b, unsigned c) { atomicAdd(sum, a * b + c); }
 
 extern "C" __global__ void dense(int inputs, int outputs, int is_hidden, const float* weights, const float* bias, const float* x, float* y) {
     const int output = (blockIdx.x * blockDim.x + threadIdx.x) / 32;

@@ -1,9 +1,17 @@
-"""What was measured, as lines, a markdown table and plots."""
+"""What was measured, as lines, a markdown table and plots.
 
+``python -m benchmarks.report FOLDER`` writes the table and the plots anew, from the folder's benchmarks.json.
+"""
+
+import json
 import statistics
+import sys
 from pathlib import Path
 
+from benchmarks.backends import NODES
+
 BASELINE, OURS = "C++", "ftcuda"
+PRIVATE = "ftcuda, a graph for each thread"
 PERCENTILES = range(1, 100)
 
 # Calls per second by the baseline's, at least, on a GPU.
@@ -31,9 +39,29 @@ GOALS = {
     ("overlapping_graph", 1): 0.97,
     ("overlapping_graph", 4): 0.97,
     ("overlapping_graph", 16): 0.97,
+    ("overlapping_graph_of_4", 1): 0.97,
+    ("overlapping_graph_of_4", 4): 0.97,
+    ("overlapping_graph_of_4", 16): 0.97,
+    ("rebound_graph", 1): 0.93,
+    ("rebound_graph", 4): 0.93,
+    ("rebound_graph", 16): 0.93,
+    ("rebound_graph_of_4", 1): 0.93,
+    ("rebound_graph_of_4", 4): 0.93,
+    ("rebound_graph_of_4", 16): 0.93,
     ("worker_graph", 16): 0.98,
 }
+SHARED_BY_PRIVATE = 0.97  # calls per second, wherever both are measured
 SLOWER_BY = {"record": 60, "wait": 60}  # nanoseconds that ftcuda may take beyond the baseline, on one thread
+
+# Of the picture of graphs: a case, the beginning of a backend's name, and what is said of it.
+GRAPHS = (
+    ("overlapping_graph", BASELINE, "C++, an executable for each thread"),
+    ("rebound_graph", BASELINE, "C++, the same, all nodes set"),
+    ("overlapping_graph", OURS, "ftcuda, one graph for all threads"),
+    ("rebound_graph", OURS, "ftcuda, the same, all arguments replaced"),
+    ("overlapping_graph", "cuda.core", "{name}, a graph for each thread"),
+    ("one_by_one", OURS, "ftcuda, kernel by kernel"),
+)
 
 
 def rates(row: dict, name: str) -> list[float]:
@@ -47,9 +75,9 @@ def nanoseconds(row: dict, name: str) -> float | None:
     return row["threads"] / statistics.median(found) * 1e9 if found else None
 
 
-def ratios(row: dict) -> list[float]:
-    """Returns ftcuda's calls per second by the baseline's, of each repeat."""
-    return [mine / theirs for mine, theirs in zip(rates(row, OURS), rates(row, BASELINE), strict=False)]
+def ratios(row: dict, other: str = BASELINE) -> list[float]:
+    """Returns ftcuda's calls per second by the baseline's, or by another backend's, of each repeat."""
+    return [mine / theirs for mine, theirs in zip(rates(row, OURS), rates(row, other), strict=False)]
 
 
 def goal(row: dict) -> str:
@@ -63,7 +91,12 @@ def goal(row: dict) -> str:
     wanted = GOALS.get((row["case"], row["threads"]))
     if wanted is None:
         return ""
-    return f"{wanted:.2f}: {'met' if statistics.median(ratios(row)) >= wanted else 'missed'}"
+    words = f"{wanted:.2f}: {'met' if statistics.median(ratios(row)) >= wanted else 'missed'}"
+    if found := ratios(row, PRIVATE):
+        ratio = statistics.median(found)
+        met = "met" if ratio >= SHARED_BY_PRIVATE else "missed"
+        words += f"; {ratio:.3f} of private graphs' rate, of {SHARED_BY_PRIVATE:.2f}: {met}"
+    return words
 
 
 def line(row: dict) -> str:
@@ -71,6 +104,8 @@ def line(row: dict) -> str:
     words = [f"{name} {nanoseconds(row, name):.0f} ns" for name in row["measured"] if rates(row, name)]
     if found := ratios(row):
         words.append(f"ftcuda by C++ {statistics.median(found):.3f} ({min(found):.2f} to {max(found):.2f})")
+    if found := ratios(row, PRIVATE):
+        words.append(f"by private graphs {statistics.median(found):.3f} ({min(found):.2f} to {max(found):.2f})")
     return f"{row['case']}, {row['threads']} threads: {', '.join(words)}"
 
 
@@ -114,6 +149,38 @@ def rows_of_three(plt, count: int, width: float, height: float) -> tuple:
     return figure, axes.flat[:count]
 
 
+def curve(rows: list[dict], case: str, backend: str) -> tuple[str, list[tuple[int, float]]]:
+    """Returns a backend whose name begins so, and its points: threads, and the median of calls per second.
+
+    That is a backend of this very name, or else the first; "" if no row has one.
+    """
+    rows = [row for row in rows if row["case"] == case]
+    names = [name for row in rows for name in row["measured"] if name.startswith(backend) and rates(row, name)]
+    name = backend if backend in names else next(iter(names), "")
+    return name, [(row["threads"], statistics.median(rates(row, name))) for row in rows if rates(row, name)]
+
+
+def plot_graphs(plt, title: str, rows: list[dict], folder: Path) -> None:
+    """Draws kernels per second against threads, of graphs of NODES kernels; nothing unless some were measured."""
+    from matplotlib.ticker import EngFormatter
+
+    curves = [(words, *curve(rows, case, backend)) for case, backend, words in GRAPHS]
+    if not any(points for _, _, points in curves):
+        return
+    figure, axis = plt.subplots(figsize=(8, 4.5), layout="constrained")
+    for words, name, points in curves:
+        threads, kernels = [count for count, _ in points], [NODES * rate for _, rate in points]
+        if points:
+            style = "--" if name == BASELINE else "-"
+            axis.plot(threads, kernels, style, marker="o", label=words.format(name=name))
+            axis.set_xticks(threads)
+    axis.set(title=f"Graphs of {NODES} kernels: {title}", xlabel="threads", ylabel="kernels/s", ylim=(0, None))
+    axis.yaxis.set_major_formatter(EngFormatter())
+    axis.legend()
+    figure.savefig(folder / "graphs.png", dpi=80)
+    plt.close(figure)
+
+
 def plots(about: dict, rows: list[dict], folder: Path) -> None:
     """Draws throughput against threads for each call, and how long the worker's requests take."""
     import matplotlib as mpl
@@ -123,6 +190,7 @@ def plots(about: dict, rows: list[dict], folder: Path) -> None:
     from matplotlib.ticker import EngFormatter
 
     title = f"{about['device']}, driver {about['driver']}, commit {about['commit']}"
+    plot_graphs(plt, title, rows, folder)
     colours = {name: f"C{index}" for index, name in enumerate(about["backends"])}  # the same everywhere
     cases = list(dict.fromkeys(row["case"] for row in rows))
     figure, axes = rows_of_three(plt, len(cases), 4.5, 3.2)
@@ -158,3 +226,15 @@ def plots(about: dict, rows: list[dict], folder: Path) -> None:
     figure.suptitle(title)
     figure.savefig(folder / "latency.png", dpi=80)
     plt.close(figure)
+
+
+def main() -> int:
+    folder = Path(sys.argv[1])
+    measured = json.loads((folder / "benchmarks.json").read_text())
+    (folder / "benchmarks.md").write_text(table(measured["about"], measured["rows"]))
+    plots(measured["about"], measured["rows"], folder)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -10,6 +10,7 @@ import time
 BURST = 500  # calls between two synchronisations
 GRAPH_BURST = 8  # the same, of graphs
 NODES = 20  # kernels in a graph
+FEW_NODES = 4  # of another one
 WIDTHS = (64, 512, 512, 10)  # of the worker's perceptron
 WEIGHT = 1 / 128  # each of the worker's, so that an answer is exactly an eighth of the sum of the inputs
 
@@ -46,14 +47,20 @@ def timed(request, *things):
     return loop
 
 
-class Counting:
-    """A loop over launches of one graph, each of whose kernels adds one to a counter.
+def rebound_sum(kernels, launches):
+    """What so many launches of kernels add up to: launch n has the arguments n, n + 1 and n + 2."""
+    return kernels * sum(n * (n + 1) + n + 2 for n in range(launches)) % 2**32
 
-    `graph` has ``read_counter()``. Threads that launch the same one have a loop each.
+
+class Counting:
+    """A loop over launches of one graph, each of whose kernels adds to a counter.
+
+    `counter` has ``read()``, and ``expected(launches)``: what so many launches add up to. Threads that launch the same
+    graph have a loop each, and one counter; or one of its own each thread.
     """
 
-    def __init__(self, graph, synchronise, repeat, *things):
-        self._graph, self._launches = graph, 0
+    def __init__(self, counter, synchronise, repeat, *things):
+        self._counter, self._launches = counter, 0
         self._loop = bursts(synchronise, repeat, *things, size=GRAPH_BURST)
 
     def __call__(self, count):
@@ -62,8 +69,8 @@ class Counting:
 
     def check(self, loops):
         """Raises unless every kernel counted. `loops` are those of all threads, which are over."""
-        expected = NODES * sum(each._launches for each in loops if each._graph is self._graph)
-        if (counted := self._graph.read_counter()) != expected:
+        expected = self._counter.expected(sum(each._launches for each in loops if each._counter is self._counter))
+        if (counted := self._counter.read()) != expected:
             raise RuntimeError(f"the kernels of a graph counted to {counted}, and not to {expected}")
 
 

@@ -2,17 +2,24 @@
 
 import ctypes
 import threading
-from itertools import pairwise
+from itertools import count as numbers_from
+from itertools import islice, pairwise
 
 import cuda.core
 import numpy as np
 
-from benchmarks.backends import NODES, WEIGHT, WIDTHS, Counting, bursts, timed, wrong
+from benchmarks.backends import FEW_NODES, NODES, WEIGHT, WIDTHS, Counting, bursts, rebound_sum, timed, wrong
 
 try:
     from cuda.core import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
 except ImportError:  # before 1.0
     from cuda.core.experimental import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
+try:
+    from cuda.core.graph import Graph, GraphDefinition
+except ImportError:
+    Graph = None
+
+ONE = np.uint32(1), np.uint32(1), np.uint32(0)  # which `add` adds up to one
 
 
 class Backend:
@@ -23,7 +30,7 @@ class Backend:
         self.device.set_current()
         self.code = ObjectCode.from_cubin(image)
         self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
-        self.count = self.code.get_kernel("count")
+        self.count, self.add = self.code.get_kernel("count"), self.code.get_kernel("add")
         self.one, self.pinned = LaunchConfig(grid=1, block=1), LegacyPinnedMemoryResource()
         stream = self.device.create_stream()
         self.x = self.device.allocate(4096, stream=stream)
@@ -31,7 +38,7 @@ class Backend:
             (self._filled(inputs * outputs, WEIGHT, stream), self._filled(outputs, 0, stream))
             for inputs, outputs in pairwise(WIDTHS)
         ]
-        self.counting = None  # made by the first thread that wants it: not every version has graphs
+        self.shared = None  # made by the first thread that wants it: not every version has graphs
         self.lock = threading.Lock()  # cuda.core leaves to its callers what the driver demands of a shared graph
         stream.sync()
 
@@ -94,27 +101,82 @@ class Backend:
         ]
         return source, activations[0], self.dense, steps, activations[-1], target
 
+    def _frozen(self, stream, kernel, *rest, kernels=NODES):
+        """A graph, and what its kernels count in."""
+        counter = Counter(self, stream, kernels)
+        builder = self.device.create_graph_builder().begin_building()
+        for _ in range(kernels):
+            launch(builder.stream, self.one, kernel, counter.sums[0], *rest)
+        return builder.end_building().complete(), counter
+
     def graph(self, index):
         stream = self._stream()
-        counting = CountingGraph(self, stream)
+        return self._graph_launches(stream, *self._frozen(stream, self.count))
 
+    def overlapping_graph(self, index, kernels=NODES):
+        """A graph for each thread: launches of one do not overlap."""
+        stream = self._stream()
+        return self._graph_launches(stream, *self._frozen(stream, self.add, *ONE, kernels=kernels))
+
+    def overlapping_graph_of_4(self, index):
+        return self.overlapping_graph(index, FEW_NODES)
+
+    def _graph_launches(self, stream, graph, counter):
         def repeat(count, launch, stream):
             for _ in range(count):
                 launch(stream)
 
-        return Counting(counting, stream.sync, repeat, counting.graph.launch, stream)
+        return Counting(counter, stream.sync, repeat, graph.launch, stream)
 
     def shared_graph(self, index):
         stream = self._stream()
         with self.lock:
-            self.counting = self.counting or CountingGraph(self, stream)
+            self.shared = self.shared or self._frozen(stream, self.count)
+        graph, counter = self.shared
 
         def repeat(count, lock, launch, stream):
             for _ in range(count):
                 with lock:
                     launch(stream)
 
-        return Counting(self.counting, stream.sync, repeat, self.lock, self.counting.graph.launch, stream)
+        return Counting(counter, stream.sync, repeat, self.lock, graph.launch, stream)
+
+    if hasattr(Graph, "__getitem__"):  # since 1.2: to change single nodes of what is launched
+
+        def rebound_graph(self, index, kernels=NODES):
+            """A graph for each thread, whose nodes are changed one by one."""
+            stream = self._stream()
+            counter = ReboundCounter(self, stream, kernels)
+            definition = GraphDefinition()
+            nodes, last = [], definition
+            for _ in range(kernels):
+                last = last.launch(self.one, self.add, counter.sums[0], *ONE)
+                nodes.append(last)
+            graph = definition.instantiate()
+            updates = [graph[node].update for node in nodes]
+
+            def repeat(count, launch, stream, numbers, one, add, sums, updates, uint):
+                for number in islice(numbers, count):
+                    args = sums[number % 2], uint(number), uint(number + 1), uint(number + 2)
+                    for update in updates:
+                        update(config=one, kernel=add, args=args)
+                    launch(stream)
+
+            things = graph.launch, stream, numbers_from(), self.one, self.add, counter.sums, updates, np.uint32
+            return Counting(counter, stream.sync, repeat, *things)
+
+        def rebound_graph_of_4(self, index):
+            return self.rebound_graph(index, FEW_NODES)
+
+    def one_by_one(self, index):
+        stream = self._stream()
+        counter = Counter(self, stream, NODES)
+
+        def repeat(count, stream, one, add, total, a, b, c):
+            for _ in range(count * NODES):
+                launch(stream, one, add, total, a, b, c)
+
+        return Counting(counter, stream.sync, repeat, stream, self.one, self.add, counter.sums[0], *ONE)
 
     def worker_graph(self, index):
         stream = self._stream()
@@ -149,18 +211,24 @@ def floats(buffer):
     return (ctypes.c_float * (buffer.size // 4)).from_address(int(buffer.handle))
 
 
-class CountingGraph:
-    """A graph of kernels that count themselves, for `Counting`."""
+class Counter:
+    """Two numbers in the device's memory, for `Counting`, to which each of so many kernels adds one in each launch."""
 
-    def __init__(self, backend, stream) -> None:
-        self._stream, self._read = stream, backend.pinned.allocate(4, stream=stream)
-        self._counter = backend._filled(1, 0, stream)
-        builder = backend.device.create_graph_builder().begin_building()
-        for _ in range(NODES):
-            launch(builder.stream, backend.one, backend.count, self._counter)
-        self.graph = builder.end_building().complete()
+    def __init__(self, backend, stream, kernels) -> None:
+        self.sums = [backend._filled(1, 0, stream) for _ in range(2)]
+        self._kernels, self._stream = kernels, stream
+        self._read = [backend.pinned.allocate(4, stream=stream) for _ in range(2)]
 
-    def read_counter(self):
-        self._counter.copy_to(self._read, stream=self._stream)
+    def expected(self, launches):
+        return self._kernels * launches
+
+    def read(self):
+        for each, target in zip(self.sums, self._read, strict=True):
+            each.copy_to(target, stream=self._stream)
         self._stream.sync()
-        return ctypes.c_uint.from_address(int(self._read.handle)).value
+        return sum(ctypes.c_uint.from_address(int(each.handle)).value for each in self._read) % 2**32
+
+
+class ReboundCounter(Counter):
+    def expected(self, launches):
+        return rebound_sum(self._kernels, launches)

@@ -1,13 +1,14 @@
 """The cases by ftcuda."""
 
-from itertools import pairwise
+from itertools import count as numbers_from
+from itertools import islice, pairwise
 
 import numpy as np
 
 import ftcuda
-from benchmarks.backends import NODES, WEIGHT, WIDTHS, Counting, bursts, timed, wrong
+from benchmarks.backends import FEW_NODES, NODES, WEIGHT, WIDTHS, Counting, bursts, rebound_sum, timed, wrong
 from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
-from ftcuda.graph import GraphCompleteOptions
+from ftcuda.graph import GraphCompleteOptions, Parameter
 
 MOST = 64  # launches of one graph at once
 
@@ -20,8 +21,7 @@ class Backend:
         load = ObjectCode.from_ptx if ftcuda.driver_info().simulated else ObjectCode.from_cubin
         self.code = load(image)
         self.nothing, self.dense = self.code.get_kernel("nothing"), self.code.get_kernel("dense")
-        self.count = self.code.get_kernel("count")
-        self.count_atomically = self.code.get_kernel("count_atomically")
+        self.count, self.add = self.code.get_kernel("count"), self.code.get_kernel("add")
         self.one = LaunchConfig(grid=1, block=1)
         self.pinned = LegacyPinnedMemoryResource()
         stream = self.device.create_stream()
@@ -33,8 +33,9 @@ class Backend:
         ]
         for weights, _ in self.layers:
             weights.fill(np.float32(WEIGHT), stream=stream)
-        self.counting = CountingGraph(self, self.count, stream)
-        self.overlapping = CountingGraph(self, self.count_atomically, stream, max_concurrency=MOST)
+        self.shared = self._frozen(stream, self.count)
+        self.overlapping = {kernels: self._adding(stream, kernels, MOST) for kernels in (FEW_NODES, NODES)}
+        self.rebound = {kernels: self._with_parameters(kernels) for kernels in (FEW_NODES, NODES)}
         make_immortal(self.device, self.device.memory_resource.upstream, self.one, self.nothing, self.x, self.bound)
         stream.sync()
 
@@ -139,22 +140,74 @@ class Backend:
         ]
         return source, activations[0], launches, activations[-1], target
 
+    def _captured(self, kernels, most, *arguments):
+        builder = self.device.create_graph_builder().begin_building()
+        for _ in range(kernels):
+            launch(builder, self.one, *arguments)
+        return builder.end_building().complete(GraphCompleteOptions(max_concurrency=most))
+
+    def _frozen(self, stream, kernel, *rest, kernels=NODES, most=1):
+        """A graph, and what its kernels count in."""
+        counter = Counter(self, stream, kernels)
+        return self._captured(kernels, most, kernel, counter.sums[0], *rest), counter
+
+    def _adding(self, stream, kernels, most=1):
+        return self._frozen(stream, self.add, 1, 1, 0, kernels=kernels, most=most)
+
+    def _with_parameters(self, kernels):
+        named = (Parameter("sum", self.x), Parameter("a", 0), Parameter("b", 0), Parameter("c", 0))
+        return self._captured(kernels, MOST, self.add, *named).bind()
+
     def graph(self, index):
         stream = self.device.create_stream()
-        return self._graph_launches(CountingGraph(self, self.count, stream), stream)
+        return self._graph_launches(stream, *self._frozen(stream, self.count))
 
     def shared_graph(self, index):
-        return self._graph_launches(self.counting, self.device.create_stream())
+        return self._graph_launches(self.device.create_stream(), *self.shared)
 
-    def overlapping_graph(self, index):
-        return self._graph_launches(self.overlapping, self.device.create_stream())
+    def overlapping_graph(self, index, kernels=NODES):
+        return self._graph_launches(self.device.create_stream(), *self.overlapping[kernels])
 
-    def _graph_launches(self, counting, stream):
+    def overlapping_graph_of_4(self, index):
+        return self.overlapping_graph(index, FEW_NODES)
+
+    def private_graph(self, index, kernels=NODES):
+        stream = self.device.create_stream()
+        return self._graph_launches(stream, *self._adding(stream, kernels))
+
+    def private_graph_of_4(self, index):
+        return self.private_graph(index, FEW_NODES)
+
+    def _graph_launches(self, stream, graph, counter):
         def repeat(count, launch, stream):
             for _ in range(count):
                 launch(stream)
 
-        return Counting(counting, stream.sync, repeat, counting.graph.launch, stream)
+        return Counting(counter, stream.sync, repeat, graph.launch, stream)
+
+    def rebound_graph(self, index, kernels=NODES):
+        stream = self.device.create_stream()
+        counter = ReboundCounter(self, stream, kernels)
+
+        def repeat(count, launch, stream, numbers, sums):
+            for number in islice(numbers, count):
+                launch(stream, sum=sums[number % 2], a=number, b=number + 1, c=number + 2)
+
+        launch_bound = self.rebound[kernels].launch
+        return Counting(counter, stream.sync, repeat, launch_bound, stream, numbers_from(), counter.sums)
+
+    def rebound_graph_of_4(self, index):
+        return self.rebound_graph(index, FEW_NODES)
+
+    def one_by_one(self, index):
+        stream = self.device.create_stream()
+        counter = Counter(self, stream, NODES)
+
+        def repeat(count, stream, one, add, total):
+            for _ in range(count * NODES):
+                launch(stream, one, add, total, 1, 1, 0)
+
+        return Counting(counter, stream.sync, repeat, stream, self.one, self.add, counter.sums[0])
 
     def worker_graph(self, index):
         stream = self.device.create_stream()
@@ -184,18 +237,24 @@ def request(stream, end, source, first, launches, last, target):
     end()
 
 
-class CountingGraph:
-    """A graph of kernels that count themselves, for `Counting`."""
+class Counter:
+    """Two numbers in the device's memory, for `Counting`, to which each of so many kernels adds one in each launch."""
 
-    def __init__(self, backend, kernel, stream, max_concurrency=1) -> None:
-        self._stream, self._read = stream, backend.pinned.allocate(4)
-        self._counter = backend._zeros(4, stream)
-        builder = backend.device.create_graph_builder().begin_building()
-        for _ in range(NODES):
-            launch(builder, backend.one, kernel, self._counter)
-        self.graph = builder.end_building().complete(GraphCompleteOptions(max_concurrency=max_concurrency))
+    def __init__(self, backend, stream, kernels) -> None:
+        self.sums = [backend._zeros(4, stream) for _ in range(2)]
+        self._kernels, self._stream = kernels, stream
+        self._read = [backend.pinned.allocate(4) for _ in range(2)]
 
-    def read_counter(self):
-        self._counter.copy_to(self._read, stream=self._stream)
+    def expected(self, launches):
+        return self._kernels * launches
+
+    def read(self):
+        for each, target in zip(self.sums, self._read, strict=True):
+            each.copy_to(target, stream=self._stream)
         self._stream.sync()
-        return int(np.frombuffer(self._read, np.uint32)[0])
+        return sum(int(np.frombuffer(each, np.uint32)[0]) for each in self._read) % 2**32
+
+
+class ReboundCounter(Counter):
+    def expected(self, launches):
+        return rebound_sum(self._kernels, launches)
