@@ -96,6 +96,26 @@ def test_one_name_for_several_arguments(device, kernels, words, stream):
     graph.close()
 
 
+@pytest.mark.parametrize("count", [3, 60])  # on the stack; in memory of the launch's own
+def test_any_number_of_names(device, kernels, pinned, words, stream, count):
+    memory, view = pinned(np.zeros(count, np.int32))
+    other, single = words()
+    places = [int(memory.handle) + 4 * index for index in range(count)]
+    graph = built(
+        device,
+        *((kernels.put, Parameter(f"place{index}", place), Parameter(f"value{index}", index)) for index, place in enumerate(places)),
+    )
+    bound = graph.bind()
+    bound.launch(stream, **{f"value{index}": 100 + index for index in range(0, count, 2)})
+    stream.sync()
+    assert view.tolist() == [index if index % 2 else 100 + index for index in range(count)]
+    bound.launch(stream, **{f"place{index}": other for index in range(1, count)})
+    stream.sync()
+    assert single[0] == count - 1
+    assert view.tolist() == [0, *(index if index % 2 else 100 + index for index in range(1, count))]
+    graph.close()
+
+
 def test_all_kinds_of_arguments(device, kernels, words, stream):
     memory, view = words()
     pair = np.zeros((), [("first", "i4"), ("second", "i4")])[()]

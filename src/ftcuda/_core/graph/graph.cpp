@@ -260,10 +260,11 @@ bool Graph::may_take(const Replacement& replacement) const noexcept {
                        });
 }
 
-Status Graph::launch(Stream& stream, std::vector<Replacement>& replacements, Operands operands) {
-    const ReadReplacedMaps read(replacements, operands);
+Status Graph::launch(Stream& stream, Replacement* replacements, std::size_t count, Operands operands) {
+    const ReadReplacedMaps read(replacements, count, operands);
     return use_in(stream, read.operands(), [&](CUgraphExec executable, std::vector<NodeArguments>& nodes) {
-        for (const Replacement& each : replacements) {
+        for (std::size_t index = 0; index < count; ++index) {
+            const Replacement& each = replacements[index];
             if (!may_take(each)) return Status(Reason::other_attributes);
             for (const Replacement::Place* place = each.places; place != each.places + each.count; ++place)
                 put(nodes[place->launch], place->index, each);

@@ -36,9 +36,9 @@ public:
 
     // As it was captured.
     Status launch(Stream& stream) EXCLUDES(mutex_);
-    // With all of the replacements, or not at all. `operands`: what these use. What other parameters have is as it was
-    // in whatever launch came before: who replaces some replaces all, with what was captured if nothing else.
-    Status launch(Stream& stream, std::vector<Replacement>& replacements, Operands operands) EXCLUDES(mutex_);
+    // With all of so many replacements, or not at all. `operands`: what these use. What other parameters have is as it
+    // was in whatever launch came before: who replaces some replaces all, with what was captured if nothing else.
+    Status launch(Stream& stream, Replacement* replacements, std::size_t count, Operands operands) EXCLUDES(mutex_);
     Status upload(Stream& stream) EXCLUDES(mutex_);
     // Takes the parameters of a graph of the same shape, for launches from now on. `refusal`: why the driver does not,
     // a CUgraphExecUpdateResult; 0 if it does.

@@ -14,6 +14,22 @@ std::array<unsigned, 7> dimensions_of(const abi::CUlaunchConfig& config) noexcep
             config.blockDimY, config.blockDimZ, config.sharedMemBytes};
 }
 
+template <std::size_t size>
+bool replace(char* at, const void* bytes) noexcept {
+    if (std::memcmp(at, bytes, size) == 0) return false;
+    std::memcpy(at, bytes, size);
+    return true;
+}
+
+// False if they are there already. Of the usual sizes, without calls of the C library.
+bool replace(char* at, const void* bytes, std::size_t size) noexcept {
+    if (size == 4) return replace<4>(at, bytes);
+    if (size == 8) return replace<8>(at, bytes);
+    if (std::memcmp(at, bytes, size) == 0) return false;
+    std::memcpy(at, bytes, size);
+    return true;
+}
+
 }  // namespace
 
 NodeArguments::NodeArguments(const CapturedLaunch& launch)
@@ -24,9 +40,7 @@ NodeArguments::NodeArguments(const CapturedLaunch& launch)
 }
 
 void NodeArguments::put(std::size_t offset, const void* bytes, std::size_t size) noexcept {
-    if (std::memcmp(block_.data() + offset, bytes, size) == 0) return;
-    std::memcpy(block_.data() + offset, bytes, size);
-    is_told_ = false;
+    if (replace(block_.data() + offset, bytes, size)) is_told_ = false;
 }
 
 void NodeArguments::put(std::size_t index, const void* bytes) noexcept {

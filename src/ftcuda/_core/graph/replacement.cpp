@@ -2,9 +2,10 @@
 
 namespace ftcuda::core {
 
-ReadReplacedMaps::ReadReplacedMaps(std::vector<Replacement>& replacements, const Operands& operands)
+ReadReplacedMaps::ReadReplacedMaps(Replacement* replacements, std::size_t count, const Operands& operands)
     : operands_(operands) {
-    for (Replacement& each : replacements) {
+    for (std::size_t index = 0; index < count; ++index) {
+        Replacement& each = replacements[index];
         if (each.map == nullptr) continue;
         if (states_.empty()) {
             buffers_.assign(operands.buffers, operands.buffers + operands.count);

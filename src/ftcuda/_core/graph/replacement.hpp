@@ -23,7 +23,7 @@ struct Replacement {
 // Reads tensor maps for one launch, as ReadMaps does.
 class ReadReplacedMaps {
 public:
-    ReadReplacedMaps(std::vector<Replacement>& replacements, const Operands& operands);
+    ReadReplacedMaps(Replacement* replacements, std::size_t count, const Operands& operands);
     ReadReplacedMaps(const ReadReplacedMaps&) = delete;
     ReadReplacedMaps& operator=(const ReadReplacedMaps&) = delete;
 

@@ -1,6 +1,12 @@
 """Graphs that are launched with other arguments."""
 
+from sys import intern
+
+cimport cython
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.object cimport PyObject
+from libc.stdint cimport uint64_t
+from libc.string cimport memcpy
 from libcpp.vector cimport vector
 
 cimport core.code.kernel as kernels
@@ -11,6 +17,7 @@ from core.graph.captured_launch cimport SHAPE, CapturedLaunch
 from core.graph.graph_definition cimport GraphDefinition
 from core.graph.replacement cimport Place, Replacement
 from core.launch.arguments cimport ANY_DEVICE, Argument
+from core.launch.launch cimport LaunchShape
 from core.memory.operands cimport Operands
 from core.stream.stream cimport Stream as CoreStream
 from core.sync.reason cimport Status
@@ -23,12 +30,20 @@ from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
 from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
+cdef extern from "Python.h":
+    PyObject* PyTuple_GET_ITEM(PyObject* items, Py_ssize_t index)
+    PyObject* PyDict_GetItemWithError(PyObject* items, PyObject* key) except? NULL
+
 cdef enum:
-    SMALL_BLOCK = 2048  # what fits on the stack; more arguments take memory for the call
+    SMALL_MEMORY = 256  # words, what fits on the stack; more arguments take memory for the call
 
-MISSING = object()
+# For references that the bound graph holds: of a PyObject* Cython counts none, and a count of an object that many
+# threads use at once costs more than the rest of a launch.
+ctypedef int (*PackBorrowed)(
+    PyObject* kernel, Py_ssize_t index, PyObject* value, char* block, buffers.Buffer** buffer) except -1
 
 
+@cython.no_gc_clear  # launches read the tuples without a look whether they are there
 cdef class BoundGraph:
     """A graph whose launches have arguments of their own, by name. Made by :meth:`Graph.bind`.
 
@@ -71,18 +86,18 @@ cdef class BoundGraph:
             An argument does not fit its parameter, or no parameter has its name; nothing was launched.
         """
         cdef Stream where = quick_stream(stream)
-        cdef char[SMALL_BLOCK] small
-        cdef char* block
-        if self._block_size <= SMALL_BLOCK:
-            launch_in(self, where, arguments, small)
+        cdef uint64_t[SMALL_MEMORY] small
+        cdef void* memory
+        if self._memory_size <= sizeof(small):
+            launch_in(self, where, arguments, <Replacement*>small)
             return
-        block = <char*>PyMem_Malloc(self._block_size)
-        if block == NULL:
+        memory = PyMem_Malloc(self._memory_size)
+        if memory == NULL:
             raise MemoryError()
         try:
-            launch_in(self, where, arguments, block)
+            launch_in(self, where, arguments, <Replacement*>memory)
         finally:
-            PyMem_Free(block)
+            PyMem_Free(memory)
 
     def __repr__(self):
         return f"<BoundGraph of {self.graph} with {', '.join(self.parameters)}>"
@@ -91,70 +106,86 @@ cdef class BoundGraph:
 refuse_to_make(BoundGraph)
 
 
-cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, char* block) except -1:
+cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement* replacements) except -1:
+    """`replacements`: memory of the size that a launch needs."""
     cdef Status status
     cdef Retention retention
     cdef Operands operands
-    cdef vector[Replacement] replacements
-    cdef vector[buffers.Buffer*] used
     cdef CoreStream* target = core_stream(stream, &bound._graph.context())
-    cdef Py_ssize_t slot = 0
+    cdef size_t count = bound._captured.size()
+    cdef buffers.Buffer** used = <buffers.Buffer**>(replacements + count)
+    cdef char* block = <char*>(used + count)
+    cdef PyObject* value
+    cdef PyObject* kernel
+    cdef size_t number, index
+    cdef size_t slot = 0
     cdef Py_ssize_t taken = 0
-    cdef Py_ssize_t number
-    cdef list foreign = []
-    replacements.resize(bound._places.size())
-    for number in range(len(bound.parameters)):
-        value = arguments.get(bound.parameters[number], MISSING)
-        taken += value is not MISSING
-        while slot < <Py_ssize_t>bound._ends[number]:
-            replacements[slot].places = bound._places[slot].data()
-            replacements[slot].count = bound._places[slot].size()
-            if value is not MISSING:
-                block = replace(bound, slot, value, stream, block, replacements[slot], used, foreign)
+    cdef list foreign = None
+    memcpy(replacements, bound._captured.data(), count * sizeof(Replacement))
+    operands.buffers = used
+    for number in range(bound._ends.size()):
+        value = PyDict_GetItemWithError(<PyObject*>arguments, PyTuple_GET_ITEM(<PyObject*>bound.parameters, number))
+        if value == NULL:
+            slot = bound._ends[number]
+            continue
+        taken += 1
+        while slot < bound._ends[number]:
+            kernel = PyTuple_GET_ITEM(<PyObject*>bound._kernels, slot)
+            index = bound._places[slot][0].index
+            if index == SHAPE:
+                replacements[slot].shape = shape_of(<object>value)
+            else:
+                used[0] = NULL
+                if (<PackBorrowed>pack)(kernel, index, value, block, used):
+                    foreign = refer(bound, slot, <object>value, stream, block, replacements[slot], used, foreign)
+                elif used[0] != NULL and used[0].holder() != NULL:
+                    foreign = noted(foreign, <object>value)
+                used += used[0] != NULL
+                replacements[slot].bytes = block + (<KernelHandle>kernel)._slots[index].offset
+                block += (<KernelHandle>kernel)._block_size
             slot += 1
     if taken != len(arguments):
         unknown = [name for name in arguments if name not in bound.parameters]
         raise TypeError(f"{bound} has no parameter {', '.join(unknown)}")
-    operands.buffers = used.data()
-    operands.count = used.size()
-    if foreign:
+    operands.count = used - operands.buffers
+    if foreign is not None:
         operands.foreign = retain(retention, foreign)
     with nogil:
-        status = bound._graph.launch_with(target[0], replacements, operands)
+        status = bound._graph.launch_with(target[0], replacements, count, operands)
     if not status.ok():
         involved = (("the stream", stream), ("the graph", bound.graph), *closable(tuple(arguments.values())))
         raise_status(status, "launch", f"{bound} in {stream}", involved)
-    if foreign:
+    if foreign is not None:
         release_done()
     return 0
 
 
-cdef char* replace(BoundGraph bound, Py_ssize_t slot, object value, Stream stream, char* block,
-                   Replacement& replacement, vector[buffers.Buffer*]& used, list foreign) except NULL:
-    """Packs one argument. Returns where the next one has its block."""
+cdef const LaunchShape* shape_of(object value) except NULL:
+    if not isinstance(value, LaunchConfig):
+        raise TypeError(f"the configuration of a launch must be a LaunchConfig, not {type(value).__name__}")
+    return (<LaunchConfig>value)._shape
+
+
+cdef list refer(BoundGraph bound, size_t slot, object value, Stream stream, char* block, Replacement& replacement,
+                buffers.Buffer** used, list foreign):
+    """Packs what is no number and no Buffer. Returns `foreign`, with what is to be retained."""
     cdef Argument argument
     cdef KernelHandle kernel = bound._kernels[slot]
     cdef size_t index = bound._places[slot][0].index
-    cdef int owner
-    if kernel is None:
-        if not isinstance(value, LaunchConfig):
-            raise TypeError(f"the configuration of a launch must be a LaunchConfig, not {type(value).__name__}")
-        replacement.shape = (<LaunchConfig>value)._shape
-        return block
-    if pack(kernel, index, value, block, &argument.buffer):
-        view = pack_reference(kernel, index, value, stream, block, &argument)
-        owner = bound._graph.context().device().ordinal()
-        if argument.device != ANY_DEVICE and argument.device != owner:
-            wrong_device(kernel, index, argument.device, owner)
-        if argument.foreign:
-            foreign.append(view)
-    elif argument.buffer != NULL and argument.buffer.holder() != NULL:
-        foreign.append(value)
-    if argument.buffer != NULL:
-        used.push_back(argument.buffer)
-    replacement.bytes = block + kernel._slots[index].offset
+    cdef int owner = bound._graph.context().device().ordinal()
+    view = pack_reference(kernel, index, value, stream, block, &argument)
+    if argument.device != ANY_DEVICE and argument.device != owner:
+        wrong_device(kernel, index, argument.device, owner)
+    used[0] = argument.buffer
     replacement.map = argument.map
-    return block + kernel._block_size
+    return noted(foreign, view) if argument.foreign else foreign
+
+
+cdef list noted(list foreign, object wanted):
+    if foreign is None:
+        return [wanted]
+    foreign.append(wanted)
+    return foreign
 
 
 cdef BoundGraph bind(core.Graph* graph, object owner):
@@ -170,10 +201,11 @@ cdef BoundGraph bind(core.Graph* graph, object owner):
         raise_status(status, "bind", owner, (("the graph", owner),))
     launches = definition.get().launches()
     slots = {}  # by name, and then by what an argument's bytes depend on
+    # Interned: found by identity in the names that callers write, and immortal.
     for launch in range(launches.size()):
         kernel = kernel_of(launches[launch])
         for each in range(launches[launch].parameters().size()):
-            name = launches[launch].parameters()[each].name.decode()
+            name = intern(launches[launch].parameters()[each].name.decode())
             index = launches[launch].parameters()[each].index
             slots.setdefault(name, {}).setdefault(kind_of(kernel, index), []).append((kernel, launch, index))
     if not slots:
@@ -183,7 +215,7 @@ cdef BoundGraph bind(core.Graph* graph, object owner):
     bound._graph = graph
     bound.graph = owner
     bound.parameters = tuple(slots)
-    found, ends = [], []
+    found = []
     for by_kind in slots.values():
         for places in by_kind.values():
             bound._places.emplace_back()
@@ -192,9 +224,13 @@ cdef BoundGraph bind(core.Graph* graph, object owner):
                 bound._places.back().push_back(place)
             kernel, _, index = places[0]
             found.append(None if index == SHAPE else kernel)
-            bound._block_size += (<KernelHandle>kernel)._block_size
-        ends.append(len(found))
-    bound._kernels, bound._ends = tuple(found), tuple(ends)
+            bound._memory_size += sizeof(Replacement) + sizeof(void*) + (<KernelHandle>kernel)._block_size
+        bound._ends.push_back(len(found))
+    bound._captured.resize(len(found))
+    for each in range(bound._captured.size()):
+        bound._captured[each].places = bound._places[each].data()
+        bound._captured[each].count = bound._places[each].size()
+    bound._kernels = tuple(found)
     return bound
 
 

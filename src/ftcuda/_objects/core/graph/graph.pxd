@@ -1,5 +1,4 @@
 from libcpp cimport bool
-from libcpp.vector cimport vector
 
 from core.device.device cimport Context
 from core.graph.graph_definition cimport GraphDefinition, NodeChange
@@ -27,7 +26,7 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
         CUgraphExec cu_graph_exec()
         Status definition(Ref[GraphDefinition]& definition)
         Status launch(Stream& stream)
-        Status launch_with "launch"(Stream& stream, vector[Replacement]& replacements, Operands operands) except +
+        Status launch_with "launch"(Stream& stream, Replacement* replacements, size_t count, Operands operands) except +
         Status upload(Stream& stream)
         unsigned most()
         Status count(unsigned& count)
