@@ -5,6 +5,7 @@ since those of the interpreter, of the C library and of the driver change with t
 """
 
 import argparse
+import itertools
 import os
 import re
 import subprocess
@@ -30,6 +31,7 @@ OURS = "ftcuda"
 def load() -> None:
     """What runs under callgrind: prints each operation, runs it once, then CALLS times between two marks."""
     from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, Program, launch
+    from ftcuda.graph import Parameter
     from ftcuda.testing import simulation
 
     device = Device(0)
@@ -42,10 +44,24 @@ def load() -> None:
     pool = device.memory_resource.upstream
     event, done = device.create_event(), device.create_event()
     bound = kernel.bind(one, 0, 2.0, buffer, buffer).launch
-    builder = device.create_graph_builder().begin_building()
-    for _ in range(20):
-        launch(builder, one, kernel, 0, 2.0, buffer, buffer)
-    graph = builder.end_building().complete()
+
+    def graph_of(kernels, *arguments):
+        builder = device.create_graph_builder().begin_building()
+        for _ in range(kernels):
+            launch(builder, one, kernel, *arguments)
+        return builder.end_building().complete()
+
+    def rebound(kernels):  # all four arguments of each, which no launch shares with the one before
+        named = (Parameter("n", 0), Parameter("a", 2.0), Parameter("x", buffer), Parameter("y", small))
+        launch, numbers, buffers = graph_of(kernels, *named).bind().launch, itertools.count(), (buffer, small)
+
+        def call():
+            number = next(numbers)
+            launch(stream, n=number, a=float(number), x=buffers[number % 2], y=buffers[(number + 1) % 2])
+
+        return call
+
+    graph = graph_of(20, 0, 2.0, buffer, buffer)
     stream.record(done)
     stream.sync()
     operations = {
@@ -53,6 +69,8 @@ def load() -> None:
         "launch elsewhere": lambda: launch(other, one, kernel, 0, 2.0, buffer, buffer),
         "bound launch": lambda: bound(stream),
         "graph launch": lambda: graph.launch(stream),
+        "rebound launch, 1 kernel": rebound(1),
+        "rebound launch, 20 kernels": rebound(20),
         "allocate and close": lambda: device.allocate(65536, stream=stream).close(),
         "allocate from the pool": lambda: pool.allocate(65536, stream=stream).close(),
         "record": lambda: stream.record(event),
