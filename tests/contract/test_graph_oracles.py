@@ -204,6 +204,13 @@ def test_a_launch_with_memory_that_was_freed_is_a_violation(driver, memory, viol
     driver.run(executable)
     assert violations() == []
     driver.call("cuMemFree_v2", again)
+    driver.run(executable)
+    assert violations() == ["graph launched with memory that was freed since"]
+    third = memory_of_the_device(driver)
+    assert third.value == again.value
+    driver.run(executable)  # to tell it of the third would change nothing
+    assert violations() == []
+    driver.call("cuMemFree_v2", third)
 
 
 @simulated_only

@@ -13,14 +13,16 @@ void remember(std::uint64_t address, std::vector<Use>& uses) {
     const Allocation* const allocation = find_allocation(address, 1);
     if (allocation == nullptr) return;
     check(*allocation);
-    uses.push_back({allocation->begin, allocation->id});
+    uses.push_back({allocation->begin, allocation->id, address});
 }
 
 void check_again(const std::vector<Use>& uses) {
     for (const Use& use : uses) {
         const auto found = driver_state().allocations.find(use.begin);
-        if (found == driver_state().allocations.end() || found->second.id != use.id)
-            violation("graph launched with memory that was freed since");
+        if (found != driver_state().allocations.end() && found->second.id == use.id) continue;
+        const Allocation* const now = use.is_by_address ? find_allocation(use.address, 1) : nullptr;
+        if (now != nullptr) check(*now);
+        else violation("graph launched with memory that was freed since");
     }
 }
 

@@ -27,6 +27,14 @@ CUresult describe_in(const Parameters* given, CUfunction function, Context* cont
     return CUDA_SUCCESS;
 }
 
+// Who sets a node of an executable need not set it again for other memory at the same address: its bytes are the same.
+template <class Parameters>
+CUresult describe_for_executable(const Parameters* given, Operation& operation) {
+    const CUresult result = describe_kernel(given, operation);
+    for (Use& use : operation.uses) use.is_by_address = true;
+    return result;
+}
+
 template <class Parameters>
 void tell(Node& node, KernelOperation& kernel, Parameters* parameters) {
     node.shown.clear();
@@ -114,16 +122,16 @@ FTCUDA_SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams(CUgraphExec executable
                                                           const CUDA_KERNEL_NODE_PARAMS_v1* parameters) {
     const Inside inside = Inside::to_set(executable, node);
     FTCUDA_SIM_ENTER(cuGraphExecKernelNodeSetParams);
-    return change_in<KernelOperation>(executable, node,
-                                      [=](Operation& operation) { return describe_kernel(parameters, operation); });
+    return change_in<KernelOperation>(
+        executable, node, [=](Operation& operation) { return describe_for_executable(parameters, operation); });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphExecKernelNodeSetParams_v2(CUgraphExec executable, CUgraphNode node,
                                                              const CUDA_KERNEL_NODE_PARAMS_v2* parameters) {
     const Inside inside = Inside::to_set(executable, node);
     FTCUDA_SIM_ENTER(cuGraphExecKernelNodeSetParams_v2);
-    return change_in<KernelOperation>(executable, node,
-                                      [=](Operation& operation) { return describe_kernel(parameters, operation); });
+    return change_in<KernelOperation>(
+        executable, node, [=](Operation& operation) { return describe_for_executable(parameters, operation); });
 }
 
 }  // namespace ftcuda::sim

@@ -90,6 +90,8 @@ struct NoOperation {};
 struct Use {
     std::uint64_t begin = 0;
     std::uint64_t id = 0;
+    std::uint64_t address = 0;
+    bool is_by_address = false;  // of a node that an executable was told of: whatever is at the address
 };
 
 struct Operation {
