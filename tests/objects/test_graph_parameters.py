@@ -14,7 +14,7 @@ from ftcuda import ClosedError, LaunchConfig, LegacyPinnedMemoryResource, NotSup
 from ftcuda.graph import BoundGraph, GraphCompleteOptions, Parameter
 from ftcuda.testing import Schedule, faults, together
 from tests.conftest import IS_SIMULATED, compile_code, simulated_only
-from tests.objects.graphs import ONE, assert_nothing_left, needs_12
+from tests.objects.graphs import ONE, assert_goes, assert_kept, assert_nothing_left, needs_12
 
 pytestmark = [needs_12, pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what lives")]
 UNKNOWN = 999  # a failure that does not end the context
@@ -33,6 +33,13 @@ extern "C" __global__ void put_at(int* place, long long value) { *place = (int)v
 def kernels():
     code = compile_code(SOURCE)
     return SimpleNamespace(**{name: code.get_kernel(name) for name in ("put", "add", "put_float", "put_pair", "put_at")})
+
+
+@pytest.fixture(scope="module")
+def shapes():
+    places = (f"{name}.{axis}" for name in ("gridDim", "blockDim") for axis in "xyz")
+    writes = " ".join(f"place[{index}] = {place};" for index, place in enumerate(places))
+    return SimpleNamespace(dimensions=compile_code(f'extern "C" __global__ void dimensions(int* place) {{ {writes} }}').get_kernel("dimensions"))
 
 
 @pytest.fixture
@@ -164,6 +171,40 @@ def test_the_shape_of_a_launch(device, kernels, words, stream):
     graph.close()
 
 
+def test_all_dimensions_of_a_launch(device, pinned, shapes, stream):
+    memory, view = pinned(np.zeros(6, np.int32))
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, Parameter("config", ONE), shapes.dimensions, memory)
+    graph = builder.end_building().complete()
+    bound = graph.bind()
+    for arguments, seen in (({"config": LaunchConfig(grid=(2, 3, 4), block=(5, 6, 7))}, [2, 3, 4, 5, 6, 7]), ({}, [1] * 6)):
+        bound.launch(stream, **arguments)
+        stream.sync()
+        assert view.tolist() == seen
+    graph.close()
+    builder.close()
+
+
+def test_a_configuration_has_the_attributes_of_all_its_launches(device, kernels, words, stream):
+    memory, view = words()
+    together_config = LaunchConfig(grid=1, block=1, is_cooperative=True)
+    builder = device.create_graph_builder().begin_building()
+    for example in (together_config, ONE):  # each place has an example of its own
+        launch(builder, Parameter("config", example), kernels.add, memory, 1, 0)
+    graph = builder.end_building().complete()
+    bound = graph.bind()
+    for config in (together_config, ONE):
+        with pytest.raises(ValueError, match="the same cluster"):
+            bound.launch(stream, config=config)
+    stream.sync()
+    assert view[0] == 0
+    bound.launch(stream)
+    stream.sync()
+    assert view[0] == 2
+    graph.close()
+    builder.close()
+
+
 def test_values_in_flight_stay(device, kernels, stream, held_clock):
     """A hundred launches are under way, each with its own value and place."""
     memory = LegacyPinnedMemoryResource().allocate(400)
@@ -224,6 +265,51 @@ def test_what_was_given_lives_until_the_work_is_done(device, kernels, words, str
     assert gone() is None
 
 
+def test_the_owner_of_a_buffer_lives_until_the_work_is_done(device, kernels, words, stream, held_clock):
+    (memory, _), (other, view) = words(), words()
+    graph = built(device, (kernels.put, Parameter("where", memory), 5))
+    owner = Kept()
+    gone = weakref.ref(owner)
+    buffer = ftcuda.Buffer.from_handle(int(other.handle), 16, owner=owner)
+    with held_clock():
+        graph.bind().launch(stream, where=buffer)
+        del buffer, owner
+        ftcuda.memory.wait_for_deallocations()
+        assert gone() is not None
+    stream.sync()
+    assert view[0] == 5
+    assert_goes(lambda: gone() is None, device)
+    graph.close()
+
+
+@simulated_only
+def test_an_argument_on_another_device(run_python):
+    """A view tells on which device it is, where the driver would take the address."""
+    run_python(
+        "import numpy, ftcuda\n"
+        "from ftcuda import Device, LaunchConfig, StridedMemoryView, launch\n"
+        "from ftcuda.graph import Parameter\n"
+        "from tests.conftest import compile_code\n"
+        "devices = Device(0), Device(1)\n"
+        "streams = [device.create_stream() for device in devices]\n"
+        "buffers = [device.allocate(16, stream=stream) for device, stream in zip(devices, streams)]\n"
+        "devices[0].set_current()\n"
+        "put = compile_code('extern \"C\" __global__ void put(int* x, int v) { *x = v; }').get_kernel('put')\n"
+        "builder = devices[0].create_graph_builder().begin_building()\n"
+        "launch(builder, LaunchConfig(grid=1, block=1), put, Parameter('where', buffers[0]), 7)\n"
+        "bound = builder.end_building().complete().bind()\n"
+        "try: bound.launch(streams[0], where=StridedMemoryView.from_buffer(buffers[1], (4,), dtype='i4'))\n"
+        "except ValueError as error: assert 'is on device 1, and the stream on device 0' in str(error), error\n"
+        "else: raise SystemExit('launched')\n"
+        "bound.launch(streams[0], where=StridedMemoryView.from_buffer(buffers[0], (4,), dtype='i4'))\n"
+        "seen = numpy.zeros(4, 'i4')\n"
+        "buffers[0].copy_to(seen, stream=streams[0])\n"
+        "streams[0].sync()\n"
+        "assert seen[0] == 7, seen\n",
+        FTCUDA_SIM_DEVICES="2",
+    )
+
+
 def test_a_buffer_that_another_thread_closes_is_freed_after_the_launch(device, kernels, stream, held_clock):
     resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
     memory = resource.allocate(4)
@@ -264,10 +350,15 @@ def test_a_launch_that_fails_half_way_launches_nothing(device, kernels, words, m
         bound.launch(stream, where=second, value=50)
     device.sync()
     assert (x[0], y[0]) == (6, 0)
+    bound.launch(stream, where=second, value=50)  # the same again: all nodes are told now
+    device.sync()
+    assert (x[0], y[0]) == (6, 150)
+    with faults.failing("cuGraphExecKernelNodeSetParams_v2", UNKNOWN, nth=nth), pytest.raises(ftcuda.CUDAError):
+        bound.launch(stream, where=second, value=60)
     graph.launch(stream)
     bound.launch(stream, value=2)
     device.sync()
-    assert (x[0], y[0]) == (6 + 3 + 6, 0)
+    assert (x[0], y[0]) == (6 + 3 + 6, 150)
     graph.close()
 
 
@@ -352,6 +443,207 @@ def test_bad_arguments(device, kernels, words, stream):
         bound.launch(stream, where=other)
     graph.close()
     plain.close()
+
+
+MAP = """
+struct alignas(64) Map { unsigned long long words[16]; };
+extern "C" __global__ void copy(unsigned long long* out, int at, const __grid_constant__ Map map) {
+    for (int i = 0; i < 16; ++i) out[16 * at + i] = map.words[i];
+}
+extern "C" __global__ void both(unsigned long long* out, int at, const __grid_constant__ Map map,
+                                const __grid_constant__ Map same) {
+    for (int i = 0; i < 16; ++i) out[i] = map.words[i], out[16 + i] = same.words[i] + at;
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def maps(device):
+    if not device.features.tensor_maps:
+        pytest.skip("the device or driver has no tensor maps")
+    code = compile_code(MAP)
+    kernels = {name: code.get_kernel(name) for name in ("copy", "both")}
+    return SimpleNamespace(**kernels, of=lambda tensor: view_of(tensor).as_tensor_map((8, 8)))
+
+
+def view_of(buffer):
+    return StridedMemoryView.from_buffer(buffer, (32, 32), dtype="f4")
+
+
+class Log:
+    """What kernels wrote since the last look; zeros else."""
+
+    def __init__(self, stream):
+        self.memory = LegacyPinnedMemoryResource().allocate(256)
+        self._words = np.frombuffer(self.memory, np.uint64)
+        self._words[:] = 0
+        self._stream = stream
+
+    def take(self):
+        self._stream.sync()
+        taken = self._words.tobytes()
+        self._words[:] = 0
+        return taken
+
+
+def test_a_tensor_map_as_a_parameter(device, maps, stream):
+    """What is left out is the map as it was captured, wherever the map points by then."""
+    first, second, third = (device.allocate(4096, stream=stream) for _ in range(3))
+    example, other = maps.of(first), maps.of(second)
+    captured, replaced = bytes(example), bytes(other)
+    log = Log(stream)
+    graph = built(device, *[(maps.copy, log.memory, index, Parameter("map", example)) for index in range(2)])
+    bound = graph.bind()
+    for submit, seen in (
+        (bound.launch, captured),
+        (lambda stream: bound.launch(stream, map=other), replaced),
+        (bound.launch, captured),
+        (lambda stream: bound.launch(stream, map=other), replaced),
+        (graph.launch, captured),
+    ):
+        submit(stream)
+        assert log.take() == 2 * seen
+    example.replace_address(view_of(third))
+    for arguments, seen in (({}, captured), ({"map": example}, bytes(example)), ({"map": replaced}, replaced), ({}, captured)):
+        bound.launch(stream, **arguments)
+        assert log.take() == 2 * seen
+    assert len({captured, replaced, bytes(example)}) == 3
+    graph.close()
+
+
+def test_a_tensor_map_beside_a_parameter(device, maps, stream):
+    first, second = (device.allocate(4096, stream=stream) for _ in range(2))
+    map = maps.of(first)
+    captured = bytes(map)
+    log = Log(stream)
+    graph = built(device, (maps.copy, log.memory, Parameter("at", 0), map))
+    bound = graph.bind()
+    for submit, at in ((bound.launch, 0), (lambda stream: bound.launch(stream, at=1), 1), (bound.launch, 0), (graph.launch, 0)):
+        submit(stream)
+        assert log.take()[128 * at :][:128] == captured
+        map.replace_address(view_of(second))
+    graph.close()
+
+
+def test_maps_that_change_while_they_are_captured(device, maps, stream):
+    """Both places have one moment's map, and launches before and after others were replaced the same one."""
+    first, second = (device.allocate(4096, stream=stream) for _ in range(2))
+    map, stop = maps.of(first), threading.Event()
+    moments = {bytes(maps.of(each)) for each in (first, second)}
+    log = Log(stream)
+
+    def change():
+        while not stop.is_set():
+            for each in (second, first):
+                map.replace_address(view_of(each))
+
+    with ThreadPoolExecutor(1) as pool:
+        changing = pool.submit(change)
+        for _ in range(30):
+            graph = built(device, (maps.both, log.memory, Parameter("at", 0), map, map))
+            bound = graph.bind()
+            bound.launch(stream)
+            seen = log.take()
+            assert seen[:128] == seen[128:] and seen[:128] in moments
+            bound.launch(stream, at=1)
+            assert log.take()[:128] == seen[:128]
+            bound.launch(stream)
+            assert log.take() == seen
+            graph.close()
+        stop.set()
+        changing.result()
+
+
+def test_the_memory_of_a_map_that_replaces_another_is_freed_after_the_launch(device, maps, stream, held_clock):
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    first, second = LegacyPinnedMemoryResource().allocate(4096), resource.allocate(4096)
+    map = maps.of(second)
+    log = Log(stream)
+    graph = built(device, (maps.copy, log.memory, 0, Parameter("map", maps.of(first))))
+    bound = graph.bind()
+    with ThreadPoolExecutor(1) as pool:
+        with held_clock():
+            bound.launch(stream, map=map)
+            closing = pool.submit(second.close)
+            wait([closing], timeout=0.2)
+            assert resource.statistics.current_count == 1
+        closing.result()
+    assert log.take()[:128] == bytes(map)
+    with pytest.raises(ClosedError, match="closed"):
+        bound.launch(stream, map=map)
+    assert log.take() == bytes(256)
+    graph.close()
+    assert_nothing_left(resource, device)
+
+
+def test_the_memory_of_a_captured_map_lives_as_long_as_the_graph(device, maps, stream):
+    """It is the memory that the map was of then."""
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    first, second = resource.allocate(4096), LegacyPinnedMemoryResource().allocate(4096)
+    map = maps.of(first)
+    captured = bytes(map)
+    log = Log(stream)
+    graph = built(device, (maps.copy, log.memory, Parameter("at", 0), map))
+    map.replace_address(view_of(second))
+    first.close()
+    del first
+    graph.bind().launch(stream, at=1)
+    assert log.take()[128:] == captured
+    assert_kept(resource, device)
+    graph.close()
+    assert_nothing_left(resource, device)
+
+
+@pytest.mark.parametrize("is_replaced", [False, True])
+@pytest.mark.parametrize("is_owned", [False, True])
+def test_a_map_of_foreign_memory_is_kept(device, maps, stream, held_clock, is_replaced, is_owned):
+    """Of an array, or of a buffer with an owner: to the end of the launch, as an example to that of the graph."""
+    memory = LegacyPinnedMemoryResource().allocate(4096)
+    kept = Kept()
+    gone = weakref.ref(kept)
+    if is_owned:
+        tensor = view_of(ftcuda.Buffer.from_handle(int(memory.handle), 4096, owner=kept))
+    else:
+        interface = view_of(memory).__cuda_array_interface__
+        tensor = StridedMemoryView.from_cuda_array_interface(SimpleNamespace(__cuda_array_interface__=interface, kept=kept), -1)
+    map = tensor.as_tensor_map((8, 8))
+    wanted = bytes(map)
+    log = Log(stream)
+    graph = built(device, (maps.copy, log.memory, 0, Parameter("map", maps.of(memory) if is_replaced else map)))
+    bound = graph.bind()
+    del kept, tensor
+    with held_clock():
+        bound.launch(stream, **({"map": map} if is_replaced else {}))
+        del map
+        if not is_replaced:
+            graph.close()
+        ftcuda.memory.wait_for_deallocations()
+        assert gone() is not None
+    assert log.take()[:128] == wanted
+    assert_goes(lambda: gone() is None, device)
+    graph.close()
+
+
+@pytest.mark.parametrize("kind", ["pinned", "device"])
+def test_memory_at_an_address_that_another_buffer_had(device, kernels, stream, kind):
+    """The bytes are the same, and nobody tells the driver of them again."""
+    resource = LegacyPinnedMemoryResource() if kind == "pinned" else ftcuda.DeviceMemoryResource(device)
+    example = resource.allocate(16)
+    graph = built(device, (kernels.put, Parameter("where", example), Parameter("value", 0)))
+    bound = graph.bind()
+    seen = np.zeros(4, np.int32)
+    addresses = []
+    for _ in range(8):
+        memory = resource.allocate(16)
+        addresses.append(int(memory.handle))
+        bound.launch(stream, where=memory, value=7)
+        memory.copy_to(seen, stream=stream)
+        stream.sync()
+        assert seen[0] == 7
+        memory.close()
+        ftcuda.memory.wait_for_deallocations()
+    assert not IS_SIMULATED or len(set(addresses)) < len(addresses)
+    graph.close()
 
 
 def test_parts_capture_parameters_too(device, kernels, words, stream):

@@ -74,6 +74,7 @@ Status GraphBuilder::launch(const LaunchShape& shape, Ref<deferred_release::Fore
         new CapturedLaunch(kernel, shape, std::move(caller), arguments, std::move(parameters)));
     const Submission submission(*stream_);
     if (!submission.status().ok()) return submission.status();
+    arguments->fix_maps();  // what a later launch leaves out is what was captured
     if (const Status status = arguments->launch(*stream_, shape, kernel); !status.ok()) return status;
     const ContextScope scope(stream_->context());
     if (!scope.status().ok()) return scope.status();

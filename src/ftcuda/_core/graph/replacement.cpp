@@ -15,7 +15,7 @@ ReadReplacedMaps::ReadReplacedMaps(Replacement* replacements, std::size_t count,
         const TensorMapState& state = *states_.back();
         each.bytes = state.bytes();
         if (state.buffer() != nullptr) buffers_.push_back(state.buffer());
-        else deferred_release::retain(foreign_, Ref<Shared>(*states_.back()));
+        if (state.is_foreign()) deferred_release::retain(foreign_, Ref<Shared>(*states_.back()));
     }
     if (!states_.empty()) operands_ = {buffers_.data(), buffers_.size(), foreign_ ? &foreign_ : nullptr};
 }

@@ -17,11 +17,8 @@ ReadMaps::ReadMaps(const Arguments& arguments, std::size_t parameter_count)
         states_.push_back(first < index ? states_[first] : maps[index].map->state());
         const TensorMapState& state = *states_.back();
         parameters_[maps[index].index] = const_cast<void*>(state.bytes());
-        if (state.buffer() != nullptr) {
-            buffers_.push_back(state.buffer());
-        } else {
-            deferred_release::retain(foreign_, Ref<Shared>(*states_.back()));
-        }
+        if (state.buffer() != nullptr) buffers_.push_back(state.buffer());
+        if (state.is_foreign()) deferred_release::retain(foreign_, Ref<Shared>(*states_.back()));
     }
     arguments_.parameters = parameters_.data();
     arguments_.operands = {buffers_.data(), buffers_.size(), foreign_ ? &foreign_ : nullptr};

@@ -2,6 +2,7 @@
 
 #include "../sync/fork.hpp"
 
+#include <algorithm>
 #include <cstring>
 
 namespace ftcuda::core {
@@ -21,7 +22,7 @@ BoundArguments::BoundArguments(const ArgumentLayout& layout)
 
 BoundArguments::BoundArguments(const BoundArguments& other)
     : Shared(), layout_(other.layout_), block_(other.block_), parameters_(other.parameters_.size()),
-      arguments_(other.arguments_) {
+      arguments_(other.arguments_), states_(other.states_) {
     gather();
 }
 
@@ -52,6 +53,24 @@ Status BoundArguments::get(Context& context, Arguments& arguments) const noexcep
     if ((devices_ & ~bit_of(context.device().ordinal())) != 0) return Reason::wrong_device;
     arguments = gathered_;
     return {};
+}
+
+void BoundArguments::fix_maps() {
+    if (maps_.empty()) return;
+    std::vector<TensorMap*> read;  // one that is given twice is the same in both places
+    for (const auto& [index, map] : maps_) {
+        const auto same = static_cast<std::size_t>(std::find(read.begin(), read.end(), map) - read.begin());
+        states_.push_back(same < read.size() ? states_[same] : map->state());
+        read.push_back(map);
+        const TensorMapState& state = *states_.back();
+        const ArgumentLayout::Slot& slot = layout_.slots[index];
+        std::memcpy(block_.data() + slot.offset, state.bytes(), slot.size);
+        BoundArgument& argument = arguments_[index];
+        argument.map = nullptr;
+        argument.buffer = state.buffer();
+        argument.foreign = state.is_foreign();
+    }
+    gather();
 }
 
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) {

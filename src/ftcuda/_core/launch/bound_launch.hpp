@@ -30,6 +30,9 @@ public:
 
     // Before others see them. `block` has the argument where the layout has it.
     void put(std::size_t index, const char* block, BoundArgument argument);
+    // Once, before others see them: all tensor maps become what they are now, in the block too. Launches read none
+    // anew.
+    void fix_maps();
 
     std::size_t count() const noexcept { return arguments_.size(); }
     const std::vector<char>& block() const noexcept { return block_; }
@@ -54,6 +57,7 @@ private:
     std::vector<char> block_;
     std::vector<void*> parameters_;  // into the block
     std::vector<BoundArgument> arguments_;
+    std::vector<Ref<TensorMapState>> states_;  // of maps that were fixed: they hold the memory
 
     // What a launch needs of the arguments: gathered by put().
     std::vector<Buffer*> buffers_;

@@ -1,6 +1,7 @@
 #include "tensor_map.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../memory/buffer.hpp"
 
 namespace ftcuda::core {
 
@@ -12,6 +13,10 @@ namespace {
 void* as_pointer(CUdeviceptr address) noexcept { return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address)); }
 
 }  // namespace
+
+bool TensorMapState::is_foreign() const noexcept {
+    return memory_.buffer == nullptr || memory_.buffer->holder() != nullptr;
+}
 
 Status TensorMap::tiled(Context& context, const Tensor& tensor, const std::array<std::uint32_t, Tensor::max_rank>& box,
                         MappedMemory memory, Ref<TensorMap>& map) {

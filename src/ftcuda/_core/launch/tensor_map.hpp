@@ -43,6 +43,8 @@ public:
     const void* bytes() const noexcept { return &map_; }
     void* tensor() const noexcept { return memory_.tensor->object(); }
     Buffer* buffer() const noexcept { return memory_.buffer; }
+    // Whether the memory is not ours: who launches with it retains this until the work is done.
+    bool is_foreign() const noexcept;
 
 private:
     ~TensorMapState() override = default;

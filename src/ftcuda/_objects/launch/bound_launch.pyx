@@ -1,6 +1,6 @@
 """Launches whose arguments are bound."""
 
-from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from cpython.mem cimport PyMem_Calloc, PyMem_Free
 
 cimport core.launch.bound_launch as core
 cimport core.stream.stream as streams
@@ -138,7 +138,7 @@ cdef tuple values_of(Ref[core.BoundArguments]& arguments):
 
 
 cdef char* new_block(KernelHandle kernel) except NULL:
-    cdef char* block = <char*>PyMem_Malloc(kernel._block_size + 1)
+    cdef char* block = <char*>PyMem_Calloc(kernel._block_size + 1, 1)  # no bytes of a tensor map are put there
     if block == NULL:
         raise MemoryError()
     return block
