@@ -5,6 +5,7 @@ import weakref
 from concurrent.futures import ThreadPoolExecutor, wait
 from time import monotonic
 from types import SimpleNamespace
+from unicodedata import normalize
 
 import numpy as np
 import pytest
@@ -310,6 +311,71 @@ def test_an_argument_on_another_device(run_python):
     )
 
 
+@pytest.mark.parametrize("is_example", [False, True])
+def test_arrays_of_others_beside_parameters(device, kernels, words, stream, is_example):
+    """As an example, or as an argument without a name: the graph keeps them."""
+    (first, x), (second, y) = words(), words()
+    interface = StridedMemoryView.from_buffer(first, (4,), dtype="i4").__cuda_array_interface__
+    interface = {**interface, "stream": None}  # else the builder would have to wait for work outside the capture
+    array = SimpleNamespace(__cuda_array_interface__=interface, kept=Kept())
+    gone = weakref.ref(array.kept)
+    where = Parameter("where", array) if is_example else array
+    graph = built(device, (kernels.put, where, Parameter("value", 3)))
+    del array, where
+    bound = graph.bind()
+    bound.launch(stream, **({"where": second} if is_example else {"value": 4}))
+    bound.launch(stream, value=6)
+    stream.sync()
+    assert (x[0], y[0]) == (6, 3 if is_example else 0)
+    ftcuda.memory.wait_for_deallocations()
+    assert gone() is not None
+    graph.close()
+    del bound, graph
+    assert_goes(lambda: gone() is None, device)
+
+
+def test_where_a_parameter_belongs(device, kernels, words, stream):
+    memory, _ = words()
+    parameter = Parameter("value", 1)
+    for call in (
+        lambda: launch(stream, ONE, kernels.put, memory, parameter),
+        lambda: launch(stream, Parameter("config", ONE), kernels.put, memory, 1),
+        lambda: kernels.put.bind(ONE, memory, parameter),
+        lambda: kernels.put.bind(ONE, memory, 1).set(1, parameter),
+        lambda: Parameter("outer", parameter),
+    ):
+        with pytest.raises(TypeError, match=r"a Parameter is for launch\(\) with a GraphBuilder"):
+            call()
+    with pytest.raises(TypeError, match="no subclasses"):
+        type("Named", (Parameter,), {})
+
+
+def test_names_of_parameters(device, kernels, words, stream):
+    """What a call may have as a keyword, as the parser reads it."""
+
+    class Name(str):
+        def __eq__(self, other):
+            return True
+
+        def __hash__(self):
+            return 1
+
+        def __str__(self):
+            return "other"
+
+    memory, view = words()
+    name = Parameter(Name("value"), 1).name
+    assert type(name) is str and name == "value"
+    for refused in ("\ufb01", "\u2102", "__debug__", "None", "1a", "\ud800", ""):
+        with pytest.raises(ValueError, match="name must be"):
+            Parameter(refused, 1)
+    graph = built(device, (kernels.add, memory, Parameter("fi", 1), Parameter("m\u00e4rz", 1)))
+    graph.bind().launch(stream, **{normalize("NFKC", "\ufb01"): 20, "m\u00e4rz": 300})
+    stream.sync()
+    assert view[0] == 320
+    graph.close()
+
+
 def test_a_buffer_that_another_thread_closes_is_freed_after_the_launch(device, kernels, stream, held_clock):
     resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
     memory = resource.allocate(4)
@@ -439,7 +505,7 @@ def test_bad_arguments(device, kernels, words, stream):
     graph = built(device, (kernels.put, Parameter("where", memory), 1))
     bound = graph.bind()
     other.close()
-    with pytest.raises(ClosedError, match="argument"):
+    with pytest.raises(ClosedError, match=": where, <Buffer .*, is closed"):
         bound.launch(stream, where=other)
     graph.close()
     plain.close()

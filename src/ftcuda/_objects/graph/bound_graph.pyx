@@ -153,7 +153,7 @@ cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement*
     with nogil:
         status = bound._graph.launch_with(target[0], replacements, count, operands)
     if not status.ok():
-        involved = (("the stream", stream), ("the graph", bound.graph), *closable(tuple(arguments.values())))
+        involved = (("the stream", stream), ("the graph", bound.graph), *closable(arguments.items()))
         raise_status(status, "launch", f"{bound} in {stream}", involved)
     if foreign is not None:
         release_done()

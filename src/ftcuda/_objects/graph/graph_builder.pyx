@@ -99,7 +99,7 @@ cdef class GraphBuilder(GraphSource):
                 parameter.name = zero_ended(value.name, "name")
                 parameter.index = index - 1 if index else SHAPE
                 parameters.push_back(parameter)
-        arguments = bind_all(called, tuple([example_of(each) for each in values]))
+        arguments = bind_all(called, tuple([example_of(each) for each in values]), self._stream)
         caller = foreign_reference(shape)
         with nogil:
             status = self._builder.launch(shape._shape[0], move(caller), called._kernel[0], arguments, parameters)

@@ -7,7 +7,8 @@ from ftcuda._objects.stream.stream cimport Stream
 cdef int pack(KernelHandle kernel, Py_ssize_t index, object value, char* block, buffers.Buffer** buffer) except -1
 cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
                                Argument* argument)
-cdef list closable(tuple values)
+cdef list closable(object named)
+cdef object numbered(tuple values)
 cdef int wrong_count(KernelHandle kernel, Py_ssize_t given) except -1
 cdef int wrong_device(KernelHandle kernel, Py_ssize_t index, int device, int wanted) except -1
 cdef object unpack(KernelHandle kernel, Py_ssize_t index, object value, const char* block)

@@ -34,6 +34,7 @@ from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.stream.stream cimport Stream
 
 from ftcuda._objects.arrays.elements import is_foreign, is_foreign_type
+from ftcuda._objects.launch.parameter import PARAMETER_BELONGS, Parameter
 from ftcuda._objects.support.handles import handle_of
 
 cdef extern from "Python.h":
@@ -74,19 +75,22 @@ cdef int narrowed(KernelHandle kernel, Py_ssize_t index, double value, float* na
     return 0
 
 
-cdef list closable(tuple values):
-    """What may be closed among the arguments of a launch, with names for messages: buffers, also behind views and
-    tensor maps.
-    """
+cdef object numbered(tuple values):
+    """The arguments of a launch, each with a name for messages."""
+    return [(f"argument {index}", value) for index, value in enumerate(values)]
+
+
+cdef list closable(object named):
+    """What may be closed among such pairs of a name and an argument: buffers, also behind views and tensor maps."""
     cdef char[MAP_BYTES] unread
     found = []
-    for index, value in enumerate(values):
+    for name, value in named:
         if isinstance(value, TensorMapDescriptor):
             value = (<TensorMapDescriptor>value).read(unread)
         if isinstance(value, StridedMemoryView):
             value = (<ViewHandle>value)._buffer
         if isinstance(value, Buffer):
-            found.append((f"argument {index}", value))
+            found.append((name, value))
     return found
 
 
@@ -337,6 +341,8 @@ cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object val
             )
         store_integer(kernel, index, handle, block + slot.offset)
         return None
+    if type(value) is Parameter:
+        raise TypeError(f"{describe(kernel, index)} cannot be Parameter here; {PARAMETER_BELONGS}")
     where, arrays = "", "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
     if stream is None:
         where = " in a bound launch"

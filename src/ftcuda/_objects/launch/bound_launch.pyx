@@ -10,7 +10,7 @@ from core.completion.deferred_release cimport ForeignReference
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
-from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, unpack, wrong_count
+from ftcuda._objects.launch.arguments cimport closable, numbered, pack, pack_reference, unpack, wrong_count
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
 from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
@@ -90,7 +90,7 @@ cdef class BoundLaunch:
         refuse_in_child("set an argument of", self)
         cdef char* block = new_block(self.kernel)
         try:
-            bind_one(self.kernel, at, value, block, argument)
+            bind_one(self.kernel, at, value, None, block, argument)
             with nogil:
                 self._bound.set(at, block, argument)
         finally:
@@ -124,7 +124,7 @@ cdef int launch_in(BoundLaunch bound, Stream stream) except -1:
     with nogil:
         status = bound._bound.launch(target[0], used)
     if not status.ok():
-        involved = (("the stream", stream), *closable(values_of(used)))
+        involved = (("the stream", stream), *closable(numbered(values_of(used))))
         raise_status(status, "launch", f"{bound.kernel} in {stream}", involved)
     if used.get().may_release():
         release_done()
@@ -144,18 +144,21 @@ cdef char* new_block(KernelHandle kernel) except NULL:
     return block
 
 
-cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, char* block, BoundArgument& bound) except -1:
-    """Packs one argument, and notes what else a launch must know of it."""
+cdef int bind_one(KernelHandle kernel, Py_ssize_t index, object value, Stream stream, char* block,
+                  BoundArgument& bound) except -1:
+    """Packs one argument, and notes what else a launch must know of it. `stream`: None where it is not known yet."""
     cdef Argument argument
     if pack(kernel, index, value, block, &argument.buffer):
-        pack_reference(kernel, index, value, None, block, &argument)
+        view = pack_reference(kernel, index, value, stream, block, &argument)
+        value = value if view is None else view  # which keeps the array
     elif argument.buffer != NULL:
         argument.foreign = argument.buffer.holder() != NULL
     bound = BoundArgument(argument, foreign_reference(unpack(kernel, index, value, block)))
     return 0
 
 
-cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values) except *:
+cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values, Stream stream) except *:
+    """`stream`: the one of all launches, whose order that of arrays' producers becomes; or None."""
     cdef BoundArgument argument
     cdef Ref[core.BoundArguments] arguments
     cdef Py_ssize_t index
@@ -166,7 +169,7 @@ cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values) except
     try:
         for index in range(kernel._slot_count):
             argument = BoundArgument()
-            bind_one(kernel, index, values[index], block, argument)
+            bind_one(kernel, index, values[index], stream, block, argument)
             arguments.get().put(index, block, argument)
     finally:
         PyMem_Free(block)
@@ -175,7 +178,7 @@ cdef Ref[core.BoundArguments] bind_all(KernelHandle kernel, tuple values) except
 
 cdef BoundLaunch bind(KernelHandle kernel, LaunchConfig config, tuple values):
     """Behind `Kernel.bind`."""
-    cdef Ref[core.BoundArguments] arguments = bind_all(kernel, values)
+    cdef Ref[core.BoundArguments] arguments = bind_all(kernel, values, None)
     cdef BoundLaunch bound = BoundLaunch.__new__(BoundLaunch)
     bound.kernel = kernel
     bound.config = config

@@ -11,13 +11,13 @@ from core.completion.deferred_release cimport Retention
 from core.launch.arguments cimport ANY_DEVICE, Argument, Arguments, Mapped
 from core.sync.reason cimport Status
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
-from ftcuda._objects.launch.arguments cimport closable, pack, pack_reference, wrong_count, wrong_device
+from ftcuda._objects.launch.arguments cimport closable, numbered, pack, pack_reference, wrong_count, wrong_device
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, StreamSource, as_stream, core_stream
 from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status
 
-from ftcuda._objects.launch.parameter import Parameter
+from ftcuda._objects.launch.parameter import PARAMETER_BELONGS, Parameter
 
 cdef extern from "Python.h":
     ctypedef struct PyMethodDef:
@@ -97,7 +97,8 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
     if not PyObject_TypeCheck(arguments[1], <PyTypeObject*>LaunchConfig) and not (
         is_captured and has_parameter(arguments + 1, 1)
     ):
-        raise TypeError(f"config must be a LaunchConfig, not {type(<object>arguments[1]).__name__}")
+        hint = f"; {PARAMETER_BELONGS}" if has_parameter(arguments + 1, 1) else ""
+        raise TypeError(f"config must be a LaunchConfig, not {type(<object>arguments[1]).__name__}{hint}")
     if not PyObject_TypeCheck(arguments[2], <PyTypeObject*>KernelHandle):
         raise TypeError(f"kernel must be a Kernel, not {type(<object>arguments[2]).__name__}")
     if Py_TYPE(arguments[0]) == <PyTypeObject*>Stream:
@@ -173,7 +174,7 @@ cdef int submit(Stream stream, LaunchConfig config, KernelHandle kernel, PyObjec
         status = core.launch(target[0], config._shape[0], kernel._kernel[0], arguments)
     if not status.ok():
         given = tuple([<object>values[index] for index in range(kernel._slot_count)])
-        raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(given)))
+        raise_status(status, "launch", f"{kernel} in {stream}", (("the stream", stream), *closable(numbered(given))))
     if foreign is not None or last_map != maps:
         release_done()
     return 0
