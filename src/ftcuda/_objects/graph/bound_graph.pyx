@@ -75,7 +75,8 @@ cdef class BoundGraph:
         stream : Stream or object with ``__cuda_stream__``
             None that is captured.
         **arguments
-            Each by its name, as for :func:`ftcuda.launch`. One that is left out is the example of its `Parameter`.
+            Each by its name, as for :func:`ftcuda.launch`. One that is left out is in each place the example that its
+            `Parameter` has there: a tensor map as it was when it was captured.
 
         Thread safety: atomic. A buffer that another thread closes is freed after this launch, or the launch raises
         `ClosedError`. Stream order: a submission.

@@ -79,7 +79,10 @@ cdef class Graph:
 
     @property
     def handle(self):
-        """The ``CUgraphExec`` as an integer, the first if there are several; 0 once closed. Thread safety: atomic."""
+        """The ``CUgraphExec`` as an integer, the first if there are several; 0 once closed. Thread safety: atomic.
+
+        Code that launches it by itself launches it with the arguments that the last :meth:`BoundGraph.launch` left.
+        """
         return 0 if self._graph.is_closed() else <size_t>self._graph.cu_graph_exec()
 
     @property
