@@ -591,33 +591,36 @@ def test_a_tensor_map_beside_a_parameter(device, maps, stream):
     graph.close()
 
 
+@simulated_only
 def test_maps_that_change_while_they_are_captured(device, maps, stream):
     """Both places have one moment's map, and launches before and after others were replaced the same one."""
     first, second = (device.allocate(4096, stream=stream) for _ in range(2))
-    map, stop = maps.of(first), threading.Event()
-    moments = {bytes(maps.of(each)) for each in (first, second)}
+    views = [view_of(each) for each in (first, second)]
+    map = maps.of(first)
+    moments = {bytes(view.as_tensor_map((8, 8))) for view in views}
     log = Log(stream)
+    for seed in range(1500):
+        builder = device.create_graph_builder().begin_building()
+        map.replace_address(views[seed % 2])
 
-    def change():
-        while not stop.is_set():
-            for each in (second, first):
-                map.replace_address(view_of(each))
+        def work(index, builder=builder, other=views[1 - seed % 2]):
+            if index == 0:
+                launch(builder, ONE, maps.both, log.memory, Parameter("at", 0), map, map)
+            else:
+                map.replace_address(other)
 
-    with ThreadPoolExecutor(1) as pool:
-        changing = pool.submit(change)
-        for _ in range(30):
-            graph = built(device, (maps.both, log.memory, Parameter("at", 0), map, map))
-            bound = graph.bind()
-            bound.launch(stream)
-            seen = log.take()
-            assert seen[:128] == seen[128:] and seen[:128] in moments
-            bound.launch(stream, at=1)
-            assert log.take()[:128] == seen[:128]
-            bound.launch(stream)
-            assert log.take() == seen
-            graph.close()
-        stop.set()
-        changing.result()
+        together(2, work, schedule=Schedule("random", seed=seed))
+        graph = builder.end_building().complete()
+        bound = graph.bind()
+        bound.launch(stream)
+        seen = log.take()
+        assert seen[:128] == seen[128:] and seen[:128] in moments
+        bound.launch(stream, at=1)
+        assert log.take()[:128] == seen[:128]
+        bound.launch(stream)
+        assert log.take() == seen
+        graph.close()
+        builder.close()
 
 
 def test_the_memory_of_a_map_that_replaces_another_is_freed_after_the_launch(device, maps, stream, held_clock):
