@@ -11,7 +11,7 @@ from ftcuda._objects.graph.node_changes cimport (
     child_change, copy_change, event_change, fill_change, host_change, kernel_change,
 )
 from ftcuda._objects.graph.node_source cimport NodeHandle, definition_of
-from ftcuda._objects.launch.arguments cimport closable
+from ftcuda._objects.launch.arguments cimport closable, numbered
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make, release_and_warn
 
 
@@ -92,7 +92,7 @@ cdef class ExecutableKernelNode(SwitchableNode):
         """
         given = tuple(args)
         refuse_none(config=config, kernel=kernel)
-        self.change(kernel_change(config, kernel, given), tuple(closable(given)))
+        self.change(kernel_change(config, kernel, given), tuple(closable(numbered(given))))
 
 
 cdef class ExecutableMemsetNode(SwitchableNode):

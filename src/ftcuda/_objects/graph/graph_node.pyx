@@ -18,7 +18,7 @@ from ftcuda._objects.graph.node_changes cimport (
     child_change, copy_change, event_change, fill_change, host_change, kernel_change,
 )
 from ftcuda._objects.graph.node_source cimport Given, declare, definition_of, put_nodes
-from ftcuda._objects.launch.arguments cimport closable
+from ftcuda._objects.launch.arguments cimport closable, numbered
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.adjacent_nodes import AdjacentNodes
@@ -175,7 +175,7 @@ cdef class KernelNode(GraphNode):
         if args is not None:
             args = tuple(args)
             kernel = self.kernel if kernel is None else kernel
-        self.change(kernel_change(config, kernel, args), tuple(closable(args or ())))
+        self.change(kernel_change(config, kernel, args), tuple(closable(numbered(args or ()))))
 
     @property
     def grid(self):

@@ -47,7 +47,7 @@ cdef unique_ptr[NodeChange] kernel_change(object config, object kernel, object a
         (<KernelHandle>kernel).require_layout()
         called = (<KernelHandle>kernel)._kernel
     if args is not None:
-        arguments = bind_all(kernel, tuple(args))
+        arguments = bind_all(kernel, tuple(args), None)
     return unique_ptr[NodeChange](new core.KernelChange(shape, move(configuration), called, move(arguments)))
 
 

@@ -8,7 +8,7 @@ from core.graph.node_change cimport ConditionalChange, EmptyChange
 from ftcuda._objects.graph.node_changes cimport (
     child_change, copy_change, event_change, fill_change, host_change, kernel_change,
 )
-from ftcuda._objects.launch.arguments cimport closable
+from ftcuda._objects.launch.arguments cimport closable, numbered
 from ftcuda._objects.support.raising cimport raise_status, release_and_warn
 
 from ftcuda._objects.graph.graph_condition import GraphCondition
@@ -78,7 +78,8 @@ cdef class NodeSource:
         """
         if config is None or kernel is None:
             raise TypeError("config must be a LaunchConfig and kernel a Kernel, not None")
-        return self.add(kernel_change(config, kernel, args), f"add a launch of {kernel} to", tuple(closable(args)))
+        involved = tuple(closable(numbered(args)))
+        return self.add(kernel_change(config, kernel, args), f"add a launch of {kernel} to", involved)
 
     def memset(self, dst, value, width, height=1, pitch=0, *, dst_owner=None):
         """Adds a node that fills memory.
