@@ -12,4 +12,6 @@ runtime=$(x86_64-w64-mingw32-g++-posix -print-file-name=libstdc++-6.dll)
 export WINEPATH="Z:${runtime%/*};Z:/usr/x86_64-w64-mingw32/lib"
 export WINEPREFIX=$PWD/build/wine WINEDEBUG=-all
 wineboot --init 2>/dev/null
-meson test -C "$folder" --no-rebuild --print-errorlogs
+run() { meson test -C "$folder" --no-rebuild --print-errorlogs; }
+# Wine's server ends with the last program, and may reset the connection of the next one, which says so.
+run || { grep -q "wine client error" "$folder/meson-logs/testlog.txt" && run; }
