@@ -161,6 +161,7 @@ def test_what_was_captured_outlives_work_in_a_default_stream_of_another_thread(m
     with ThreadPoolExecutor(1) as pool:
         pool.submit(graph.launch, ftcuda.PER_THREAD_DEFAULT_STREAM).result()
         graph.close()
+        goes_on.wait(0.2)  # in which whoever may would let go of the memory
         ftcuda.memory.wait_for_deallocations()
         left = resource.statistics.current_count
         goes_on.set()

@@ -169,8 +169,7 @@ Status Graph::update(GraphDefinition& of, GraphNode& node, NodeChange& change) {
         CUgraphNodeParams parameters{};
         parameters.type = change.type();
         if (const Status applied = change.apply(context_, parameters, kept); !applied.ok()) return applied;
-        ChangedNode& changed = changed_[&node];
-        if (!changed.node) changed.node = Ref<GraphNode>(node);
+        ChangedNode& changed = this->changed(node);
         const Status told = for_executables([&](CUgraphExec executable) {
             CUgraphNodeParams given = parameters;  // the driver writes to it
             return Status(cu.cuGraphExecNodeSetParams(executable, node.cu_node(), &given));
@@ -181,16 +180,19 @@ Status Graph::update(GraphDefinition& of, GraphNode& node, NodeChange& change) {
         std::swap(changed.kept, kept);
         return {};
     });
-    for (const Ref<Shared>& each : kept) {
-        if (each) release_after_launches(each);
-    }
+    release_after_launches(kept);
     return status;
+}
+
+Graph::ChangedNode& Graph::changed(GraphNode& node) {
+    ChangedNode& changed = changed_[&node];
+    if (!changed.node) changed.node = Ref<GraphNode>(node);
+    return changed;
 }
 
 Status Graph::enable(GraphDefinition& of, GraphNode& node, bool enabled) {
     return with_node(of, node, [&]() NOT_ANALYSED -> Status {
-        ChangedNode& changed = changed_[&node];
-        if (!changed.node) changed.node = Ref<GraphNode>(node);
+        ChangedNode& changed = this->changed(node);
         const Status told = for_executables([&](CUgraphExec executable) {
             return Status(cu.cuGraphNodeSetEnabled(executable, node.cu_node(), enabled ? 1 : 0));
         });
@@ -344,10 +346,12 @@ void Graph::destroy(CUgraphExec executable) noexcept {
 }
 
 void Graph::release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept {
-    for (const auto& [node, each] : changed) {
-        for (const Ref<Shared>& kept : each.kept) {
-            if (kept) release_after_launches(kept);
-        }
+    for (const auto& [node, each] : changed) release_after_launches(each.kept);
+}
+
+void Graph::release_after_launches(const GraphNode::Kept& kept) noexcept {
+    for (const Ref<Shared>& each : kept) {
+        if (each) release_after_launches(each);
     }
 }
 

@@ -90,13 +90,14 @@ private:
     std::vector<NodeArguments> captured_arguments() const;
     // By who is inside. Attributes of a launch stay as they were captured.
     bool may_take(const Replacement& replacement) const noexcept;
-    // Calls `call(definition)` in the turn of graphs, and with the lock, if `node`, of `of`, may be changed.
+    // Calls `call()` in the turn of graphs, and with the lock, if `node`, of `of`, may be changed.
     template <class Call>
     Status with_node(GraphDefinition& of, const GraphNode& node, Call call) EXCLUDES(mutex_, graph_turn);
     // Calls `call(executable)` with each that there is. If it fails with a further one, launches make that anew.
     template <class Call>
     Status for_executables(Call call) REQUIRES(mutex_);
     static Status tell(abi::CUgraphExec executable, const ChangedNode& changed) noexcept;
+    ChangedNode& changed(GraphNode& node) REQUIRES(mutex_);
     Instance& instance_for(Stream& stream) noexcept;
     Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
     // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of.
@@ -106,6 +107,7 @@ private:
     // When all is done that was launched with them. With the context current, once no launch takes them any more;
     // others may be under way.
     void release_after_launches(const Ref<Shared>& operands) noexcept;
+    void release_after_launches(const GraphNode::Kept& kept) noexcept;
     void release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept;
 
     // Constant after construction.

@@ -105,6 +105,8 @@ private:
     };
     Status driver_edges(DriverEdges& edges) const;
     Status add_node(const Nodes& before, NodeChange& change, Ref<GraphNode>& node);
+    // Without graphs of the driver's, until show_within().
+    std::vector<Ref<GraphDefinition>> make_within(std::size_t count) const;
     Status show_within(GraphNode& node, const abi::CUgraphNodeParams& parameters);
     // With all that is within it. `gone` takes what is to be let go of out of the turn.
     using Gone = std::vector<GraphNode::Kept>;

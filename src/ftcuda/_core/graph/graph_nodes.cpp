@@ -72,11 +72,15 @@ Status GraphDefinition::read(GraphNode& node) {
                              shape.width, shape.height, nullptr};
         return status;
     }
-    case CU_GRAPH_NODE_TYPE_GRAPH:
-        node.within_.push_back(Ref<GraphDefinition>::adopt(new GraphDefinition(context_, root_)));
-        return show_within(node, parameters);
+    case CU_GRAPH_NODE_TYPE_GRAPH: node.within_ = make_within(1); return show_within(node, parameters);
     default: return {};
     }
+}
+
+std::vector<Ref<GraphDefinition>> GraphDefinition::make_within(std::size_t count) const {
+    std::vector<Ref<GraphDefinition>> within;
+    while (within.size() < count) within.push_back(Ref<GraphDefinition>::adopt(new GraphDefinition(context_, root_)));
+    return within;
 }
 
 Status GraphDefinition::show_within(GraphNode& node, const CUgraphNodeParams& parameters) {
@@ -154,8 +158,7 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     if (const Status status = cu_nodes(before, dependencies); !status.ok()) return status;
     // What can fail comes before the node, which nobody could take out again.
     Ref<GraphNode> made = Ref<GraphNode>::adopt(new GraphNode(change.type()));
-    for (std::size_t index = 0; index < change.within(); ++index)
-        made->within_.push_back(Ref<GraphDefinition>::adopt(new GraphDefinition(context_, root_)));
+    made->within_ = make_within(change.within());
     std::map<CUgraphNode, Ref<GraphNode>> entry;
     entry.emplace(nullptr, made);
     CUgraphNodeParams& parameters = made->parameters_;
@@ -190,9 +193,7 @@ Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
             parameters.kernel.extra = now.extra;
         }
         if (const Status status = change.apply(context_, parameters, kept); !status.ok()) return status;
-        std::vector<Ref<GraphDefinition>> within;
-        for (std::size_t index = 0; index < change.within(); ++index)
-            within.push_back(Ref<GraphDefinition>::adopt(new GraphDefinition(context_, root_)));
+        std::vector<Ref<GraphDefinition>> within = make_within(change.within());
         CUgraphNodeParams told = parameters;
         if (const Status status = cu.cuGraphNodeSetParams(node.node_, &told); !status.ok()) return status;
         node.parameters_ = parameters;

@@ -49,8 +49,12 @@ void BoundArguments::put(std::size_t index, const char* block, BoundArgument arg
     gather();
 }
 
+bool BoundArguments::are_for(const Context& context) const noexcept {
+    return (devices_ & ~bit_of(context.device().ordinal())) == 0;
+}
+
 Status BoundArguments::get(Context& context, Arguments& arguments) const noexcept {
-    if ((devices_ & ~bit_of(context.device().ordinal())) != 0) return Reason::wrong_device;
+    if (!are_for(context)) return Reason::wrong_device;
     arguments = gathered_;
     return {};
 }
@@ -74,7 +78,7 @@ void BoundArguments::fix_maps() {
 }
 
 Status BoundArguments::launch(Stream& stream, const LaunchShape& shape, Kernel& kernel) {
-    if ((devices_ & ~bit_of(stream.context().device().ordinal())) != 0) return Reason::wrong_device;
+    if (!are_for(stream.context())) return Reason::wrong_device;
     if (any_foreign_) return launch_foreign(stream, shape, kernel);
     return launch_inside(stream, shape, kernel, gathered_);
 }

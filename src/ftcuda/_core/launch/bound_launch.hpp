@@ -51,6 +51,7 @@ public:
 private:
     ~BoundArguments() override = default;
     void gather();
+    bool are_for(const Context& context) const noexcept;
     Status launch_foreign(Stream& stream, const LaunchShape& shape, Kernel& kernel);
 
     const ArgumentLayout& layout_;

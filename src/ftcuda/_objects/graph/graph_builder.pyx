@@ -32,9 +32,8 @@ from ftcuda._objects.support.deferred_release cimport foreign_reference
 from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
-from ftcuda._objects.graph.graph_condition import GraphCondition, condition_of
+from ftcuda._objects.graph.graph_condition import checked_condition, checked_count, checked_default, condition_of
 from ftcuda._objects.launch.parameter import Parameter
-from ftcuda._objects.support.options import integer
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import ClosedError, NotSupportedError
 
@@ -42,7 +41,6 @@ cdef enum:
     FIRST_WITH_SWITCH = 12080    # as cuDriverGetVersion says it; else came with it
 
 MODES = ("relaxed", "thread_local", "global")
-MOST_BRANCHES = 4096  # each has a stream
 KINDS = {<int>core.Kind.primary: "", <int>core.Kind.part: " part", <int>core.Kind.body: " body"}
 
 
@@ -210,9 +208,7 @@ cdef class GraphBuilder(GraphSource):
         """
         cdef Status status
         cdef Ref[core.GraphBuilder] made
-        number = integer(count, "count")
-        if not 2 <= number <= MOST_BRANCHES:
-            raise ValueError(f"count must be from 2 to {MOST_BRANCHES}, not {number}")
+        number = checked_count(count, 2)
         parts = [self]
         while len(parts) < number:
             with nogil:
@@ -332,10 +328,7 @@ cdef class GraphBuilder(GraphSource):
         cdef unsigned value = 0
         cdef bool has_default = default_value is not None
         if has_default:
-            number = integer(default_value, "default_value")
-            if not 0 <= number < 2**32:
-                raise ValueError(f"default_value must be from 0 to 2**32 - 1, not {number}")
-            value = number
+            value = checked_default(default_value)
         with nogil:
             status = self._builder.create_condition(has_default, value, handle)
         check(status, "create a condition in", self)
@@ -344,13 +337,10 @@ cdef class GraphBuilder(GraphSource):
     cdef tuple add_conditional(self, object condition, int kind, size_t count, str verb):
         cdef Status status
         cdef vector[Ref[core.GraphBuilder]] bodies
-        cdef uint64_t handle
+        cdef uint64_t handle = checked_condition(condition)
         cdef size_t index
-        if not isinstance(condition, GraphCondition):
-            raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
         if (count > 1 or kind == CU_GRAPH_COND_TYPE_SWITCH) and loaded_driver().version < FIRST_WITH_SWITCH:
             raise NotSupportedError(f"cannot {verb} {self}: it needs a driver of CUDA 12.8 or newer")
-        handle = condition.handle
         bodies.resize(count)
         with nogil:
             status = self._builder.add_conditional(handle, kind, bodies)
@@ -408,9 +398,7 @@ cdef class GraphBuilder(GraphSource):
 
         Thread safety: atomic. Needs a driver of CUDA 12.8.
         """
-        number = integer(count, "count")
-        if not 1 <= number <= MOST_BRANCHES:
-            raise ValueError(f"count must be from 1 to {MOST_BRANCHES}, not {number}")
+        number = checked_count(count, 1)
         return self.add_conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, number, "add a switch to")
 
     def while_loop(self, condition):

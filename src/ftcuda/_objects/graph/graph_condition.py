@@ -1,8 +1,11 @@
 """What conditional nodes of graphs decide by."""
 
-from typing import Never
+from typing import Never, SupportsIndex
 
 from ftcuda._objects.support.handles import OwnHandle
+from ftcuda._objects.support.options import integer
+
+MOST_BRANCHES = 4096  # of one node or split; a builder has a stream for each
 
 
 class GraphCondition(OwnHandle):
@@ -37,3 +40,26 @@ def condition_of(handle: int) -> GraphCondition:
     made = object.__new__(GraphCondition)
     made._handle = handle
     return made
+
+
+def checked_condition(condition: object) -> int:
+    """Returns the handle of a condition."""
+    if not isinstance(condition, GraphCondition):
+        raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
+    return condition.handle
+
+
+def checked_default(value: SupportsIndex) -> int:
+    """Returns what a condition is when a launch begins."""
+    number = integer(value, "default_value")
+    if not 0 <= number < 2**32:
+        raise ValueError(f"default_value must be from 0 to 2**32 - 1, not {number}")
+    return number
+
+
+def checked_count(count: SupportsIndex, least: int) -> int:
+    """Returns how many branches there are to be."""
+    number = integer(count, "count")
+    if not least <= number <= MOST_BRANCHES:
+        raise ValueError(f"count must be from {least} to {MOST_BRANCHES}, not {number}")
+    return number

@@ -19,9 +19,9 @@ from ftcuda._objects.graph.graph cimport Graph
 from ftcuda._objects.graph.node_source cimport node_object
 from ftcuda._objects.support.raising cimport check, raise_status
 
-from ftcuda._objects.graph.graph_condition import condition_of
+from ftcuda._objects.graph.graph_condition import checked_default, condition_of
 from ftcuda._objects.graph.graph_options import GraphDebugPrintOptions, debug_flags
-from ftcuda._objects.support.options import checked, integer
+from ftcuda._objects.support.options import checked
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import NotSupportedError
 
@@ -132,10 +132,7 @@ cdef class GraphDefinition(NodeSource):
         cdef unsigned value = 0
         cdef bool has_default = default_value is not None
         if has_default:
-            number = integer(default_value, "default_value")
-            if not 0 <= number < 2**32:
-                raise ValueError(f"default_value must be from 0 to 2**32 - 1, not {number}")
-            value = number
+            value = checked_default(default_value)
         with nogil:
             status = self._given.definition.create_condition(has_default, value, handle)
         check(status, "create a condition in", self)

@@ -5,5 +5,5 @@ from libcpp.memory cimport unique_ptr
 
 
 cdef class GraphNode(NodeHandle):
-    cdef int read(self, core.NodeState& state) except -1
+    cdef core.NodeState read(self) except *
     cdef int change(self, unique_ptr[NodeChange] change, tuple involved) except -1

@@ -11,7 +11,7 @@ from core.completion.deferred_release cimport ForeignReference
 from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
 from core.graph.node_change cimport NodeChange
 from core.sync.reason cimport Status
-from core.sync.ref cimport Ref, Shared
+from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.graph.graph_definition cimport GraphDefinition
 from ftcuda._objects.graph.node_changes cimport (
@@ -35,13 +35,14 @@ cdef class GraphNode(NodeHandle):
 
     _made = "nodes are made by the methods of GraphDefinition and GraphNode that add them"
 
-    cdef int read(self, core.NodeState& state) except -1:
+    cdef core.NodeState read(self) except *:
         """What it does now; raises if it was destroyed."""
+        cdef core.NodeState state
         cdef Status status
         with nogil:
             status = self._given.definition.state(self._node[0], state)
         check(status, "read", self)
-        return 0
+        return state
 
     cdef int change(self, unique_ptr[NodeChange] change, tuple involved) except -1:
         cdef Status status
@@ -180,32 +181,27 @@ cdef class KernelNode(GraphNode):
     @property
     def grid(self):
         """Blocks, as three ints. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         return (state.parameters.kernel.gridDimX, state.parameters.kernel.gridDimY, state.parameters.kernel.gridDimZ)
 
     @property
     def block(self):
         """Threads of a block, as three ints. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         return (state.parameters.kernel.blockDimX, state.parameters.kernel.blockDimY, state.parameters.kernel.blockDimZ)
 
     @property
     def shmem_size(self):
         """Bytes of dynamic shared memory of a block. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.kernel.sharedMemBytes
+        return self.read().parameters.kernel.sharedMemBytes
 
     @property
     def kernel(self):
         """The kernel. Thread safety: atomic."""
-        cdef core.NodeState state
+        cdef core.NodeState state = self.read()
         cdef Ref[kernels.Kernel] made
         cdef Status status
         cdef kernels.Kernel* kernel
-        self.read(state)
         if state.kept[1].get() != NULL:
             kernel = <kernels.Kernel*>state.kept[1].get()
             kernel.retain()
@@ -218,10 +214,9 @@ cdef class KernelNode(GraphNode):
     @property
     def config(self):
         """The configuration; of a node that was captured without cluster and the like. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         if state.kept[2].get() != NULL:
-            return <object>(<ForeignReference*>state.kept[2].get()).object()
+            return of_caller(state, 2)
         node = state.parameters.kernel
         return LaunchConfig(
             grid=(node.gridDimX, node.gridDimY, node.gridDimZ),
@@ -248,44 +243,32 @@ cdef class MemsetNode(GraphNode):
     @property
     def dptr(self):
         """The address. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.dst
+        return self.read().parameters.memset.dst
 
     @property
     def value(self):
         """What is filled in, as a number. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.value
+        return self.read().parameters.memset.value
 
     @property
     def element_size(self):
         """Bytes of an element: 1, 2 or 4. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.elementSize
+        return self.read().parameters.memset.elementSize
 
     @property
     def width(self):
         """Elements in a row. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.width
+        return self.read().parameters.memset.width
 
     @property
     def height(self):
         """Rows. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.height
+        return self.read().parameters.memset.height
 
     @property
     def pitch(self):
         """Bytes from row to row, if there are several. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memset.pitch
+        return self.read().parameters.memset.pitch
 
 
 cdef class MemcpyNode(GraphNode):
@@ -307,25 +290,21 @@ cdef class MemcpyNode(GraphNode):
     @property
     def dst(self):
         """The address that is written. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         copied = state.parameters.memcpy.copyParams
         return <size_t>copied.dstHost if copied.dstMemoryType == nodes.CU_MEMORYTYPE_HOST else copied.dstDevice
 
     @property
     def src(self):
         """The address that is read. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         copied = state.parameters.memcpy.copyParams
         return <size_t>copied.srcHost if copied.srcMemoryType == nodes.CU_MEMORYTYPE_HOST else copied.srcDevice
 
     @property
     def size(self):
         """Bytes. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return state.parameters.memcpy.copyParams.WidthInBytes
+        return self.read().parameters.memcpy.copyParams.WidthInBytes
 
 
 cdef class EventRecordNode(GraphNode):
@@ -345,9 +324,7 @@ cdef class EventRecordNode(GraphNode):
     @property
     def event(self):
         """The event; None, if it was captured. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return of_caller(state.kept[1])
+        return of_caller(self.read(), 1)
 
 
 cdef class EventWaitNode(GraphNode):
@@ -367,9 +344,7 @@ cdef class EventWaitNode(GraphNode):
     @property
     def event(self):
         """The event; None, if it was captured. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return of_caller(state.kept[1])
+        return of_caller(self.read(), 1)
 
 
 cdef class HostCallbackNode(GraphNode):
@@ -390,9 +365,7 @@ cdef class HostCallbackNode(GraphNode):
     @property
     def callback(self):
         """The callable; None for a function pointer, or if it was captured. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
-        return of_caller(state.kept[1])
+        return of_caller(self.read(), 1)
 
 
 cdef class ChildGraphNode(GraphNode):
@@ -421,15 +394,13 @@ cdef class ConditionalNode(GraphNode):
     @property
     def condition(self):
         """The condition; None, if it was captured. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         return condition_of(state.parameters.conditional.handle) if state.within.size() else None
 
     @property
     def cond_type(self):
         """The kind of node, a `ftcuda.typing.GraphConditionalType`; None, if it was captured. Thread safety: atomic."""
-        cdef core.NodeState state
-        self.read(state)
+        cdef core.NodeState state = self.read()
         return KINDS[state.parameters.conditional.type] if state.within.size() else None
 
     @property
@@ -477,14 +448,14 @@ cdef class SwitchNode(ConditionalNode):
 KINDS = tuple(map(GraphConditionalType, ("if", "while", "switch")))  # by CUgraphConditionalNodeType
 
 
-cdef object of_caller(Ref[Shared]& kept):
-    return None if kept.get() == NULL else <object>(<ForeignReference*>kept.get()).object()
+cdef object of_caller(core.NodeState state, size_t index):
+    """What the caller gave, if the node keeps it there; else None."""
+    return None if state.kept[index].get() == NULL else <object>(<ForeignReference*>state.kept[index].get()).object()
 
 
 cdef tuple graphs_within(GraphNode node):
-    cdef core.NodeState state
+    cdef core.NodeState state = node.read()
     cdef size_t index
-    node.read(state)
     return tuple([
         GraphDefinition.show(Given.of(state.within[index].get()[0]))
         for index in range(state.within.size())

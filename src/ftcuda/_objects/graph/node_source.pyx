@@ -1,5 +1,6 @@
 """What nodes are added to: a graph definition, or a node of one, behind which they come."""
 
+from libc.stdint cimport uint64_t
 from libcpp.utility cimport move
 
 from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
@@ -11,10 +12,7 @@ from ftcuda._objects.graph.node_changes cimport (
 from ftcuda._objects.launch.arguments cimport closable, numbered
 from ftcuda._objects.support.raising cimport raise_status, release_and_warn
 
-from ftcuda._objects.graph.graph_condition import GraphCondition
-from ftcuda._objects.support.options import integer
-
-MOST_BRANCHES = 4096
+from ftcuda._objects.graph.graph_condition import checked_condition, checked_count
 
 cdef dict MAKERS = {}  # by the type of a node, what makes its object; written while ftcuda is imported
 
@@ -230,9 +228,8 @@ cdef class NodeSource:
         return self.add_behind(before, unique_ptr[NodeChange](new EmptyChange()), "add a join to", ())
 
     cdef object add_conditional(self, object condition, int kind, size_t count, str verb):
-        if not isinstance(condition, GraphCondition):
-            raise TypeError(f"condition must be a GraphCondition, not {type(condition).__name__}")
-        return self.add(unique_ptr[NodeChange](new ConditionalChange(condition.handle, kind, count)), verb, ())
+        cdef uint64_t handle = checked_condition(condition)
+        return self.add(unique_ptr[NodeChange](new ConditionalChange(handle, kind, count)), verb, ())
 
     def if_then(self, condition):
         """Adds a node that runs a graph if the condition is not 0 when a launch comes to it.
@@ -301,9 +298,7 @@ cdef class NodeSource:
 
         Thread safety: atomic. Needs a driver of CUDA 12.8.
         """
-        number = integer(count, "count")
-        if not 1 <= number <= MOST_BRANCHES:
-            raise ValueError(f"count must be from 1 to {MOST_BRANCHES}, not {number}")
+        number = checked_count(count, 1)
         return self.add_conditional(condition, CU_GRAPH_COND_TYPE_SWITCH, number, "add a switch to")
 
 
