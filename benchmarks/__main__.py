@@ -7,6 +7,7 @@ number of threads take turns. Writes benchmarks.json, benchmarks.md and plots.
 import argparse
 import json
 import os
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -38,8 +39,18 @@ CASES = {  # and how often all threads together call it, since the driver lets o
     "rebound_graph_of_4": 160_000,
     "one_by_one": 16_000,  # the kernels without a graph
     "worker_graph": 48_000,
+    "sync_round_trip": 160_000,
+    "await_round_trip": 160_000,  # with a loop for each thread
+    "await_in_one_loop": 80_000,  # for all
+    "when_done_round_trip": 80_000,
+    "host_launch_round_trip": 32_000,
 }
-BASELINE_OF = {"bound_launch": "launch", "allocate_from_the_pool": "allocate"}
+ROUND_TRIPS = ("await_round_trip", "await_in_one_loop", "when_done_round_trip", "host_launch_round_trip")
+BASELINE_OF = {
+    "bound_launch": "launch",
+    "allocate_from_the_pool": "allocate",
+    **dict.fromkeys(ROUND_TRIPS, "sync_round_trip"),
+}
 # What ftcuda measures beside a case in the same turns, as a backend of its own.
 PRIVATE = {"overlapping_graph": "private_graph", "overlapping_graph_of_4": "private_graph_of_4"}
 PEERS = ("cuda_core", "cupy", "torch")
@@ -54,15 +65,26 @@ class Backend:
     """What runs the cases: a program, and which cases it has, with what it calls them."""
 
     def __init__(
-        self, name: str, command: list, cases: dict[str, str], about: str, environment: dict | None = None
+        self,
+        name: str,
+        command: list,
+        cases: dict[str, str],
+        about: str,
+        environment: dict | None = None,
+        one_in: dict[str, int] | None = None,
     ) -> None:
         self.name, self.cases, self.about = name, cases, about
-        self._command, self._environment = command, environment
+        self._command, self._environment, self._one_in = command, environment, one_in or {}
 
     def measure(self, case: str, threads: int, calls: int) -> dict | None:
         """Runs one measurement; None where it fails, which is reported."""
+        calls = max(1, calls // self._one_in.get(case, 1))
         command = [*map(str, self._command), self.cases[case], str(threads), str(calls)]
-        done = run(command, self._environment)
+        try:
+            done = run(command, self._environment)
+        except subprocess.TimeoutExpired:
+            print(f"{self.name}, {case}, {threads} threads: {calls} calls took more than {LIMIT} s", file=sys.stderr)
+            return None
         if done.returncode == 0:
             return json.loads(done.stdout)
         print(f"{self.name}, {case}, {threads} threads: exit {done.returncode}\n{done.stderr[-500:]}", file=sys.stderr)
@@ -73,8 +95,8 @@ def baselines(folder: Path, image: Path, apart: list[int]) -> list[Backend]:
     """The driver's C functions from C++ threads, also with so many nanoseconds between two calls of a thread."""
     program = folder / "baseline"
     source = HERE / "baseline.cpp"
-    compiler = os.environ.get("CXX", "c++")
-    subprocess.run([compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
+    compiler = shlex.split(os.environ.get("CXX", "c++"))
+    subprocess.run([*compiler, "-O2", "-std=c++17", source, "-o", program, "-ldl", "-lpthread"], check=True)
     cases = {case: BASELINE_OF.get(case, case) for case in CASES}
     # Requests of workers have nothing in between.
     single = {case: its for case, its in cases.items() if not its.startswith("worker")}
@@ -107,7 +129,8 @@ def python_backend(
     library = f"{module.replace('_', '.')} {about['version']}"
     words = f"{library}, CPython {about['python']} {'with' if about['gil'] else 'without'} the GIL"
     cases = cases or {case: case for case in about["cases"]}
-    return Backend(name or library + (" GIL" if about["gil"] else ""), command, cases, words, environment)
+    name = name or library + (" GIL" if about["gil"] else "")
+    return Backend(name, command, cases, words, environment, about["one_in"])
 
 
 def run_all(backends: list[Backend], cases: list[str], thread_counts: list[int], options) -> list[dict]:

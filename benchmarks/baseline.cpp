@@ -296,6 +296,18 @@ Loop one_by_one(Shared& shared, CUstream stream) {
     });
 }
 
+// A kernel, and a wait for it.
+Loop round_trips(Shared& shared, CUstream stream) {
+    CountingGraph& graph = make_counter(shared, 1, stream);
+    return [&shared, stream, &graph](int calls, std::vector<double>&) {
+        for (int call = 0; call < calls; ++call) {
+            check(count_once(shared, shared.count, graph, stream), "cuLaunchKernelEx");
+            check(shared.cu.cuStreamSynchronize(stream), "cuStreamSynchronize");
+        }
+        graph.launches += static_cast<unsigned>(calls);
+    };
+}
+
 Loop shared_graph(Shared& shared, CUstream stream) {
     CountingGraph& graph = shared.graphs.front();
     return graph_launches(shared, stream, graph, [&shared, stream, &graph] {
@@ -379,6 +391,7 @@ const std::map<std::string, std::function<Loop(Shared&, CUstream)>> cases = {
     {"rebound_graph", [](Shared& shared, CUstream stream) { return rebound_graphs(shared, nodes, stream); }},
     {"rebound_graph_of_4", [](Shared& shared, CUstream stream) { return rebound_graphs(shared, few_nodes, stream); }},
     {"one_by_one", one_by_one},
+    {"sync_round_trip", round_trips},
     {"shared_graph", shared_graph},
     {"worker_graph", [](const Shared& shared, CUstream stream) { return requests(shared, stream, true); }},
 };

@@ -48,7 +48,13 @@ def main() -> int:
     else:
         gil = getattr(sys, "_is_gil_enabled", lambda: True)()
         cases = [case for case in vars(kind) if callable(vars(kind)[case]) and not case.startswith("_")]
-        answer = {"version": kind.version, "python": sys.version.split()[0], "gil": gil, "cases": cases}
+        answer = {
+            "version": kind.version,
+            "python": sys.version.split()[0],
+            "gil": gil,
+            "cases": cases,
+            "one_in": getattr(kind, "one_in", {}),
+        }
     print(json.dumps(answer))
     return 0
 

@@ -31,6 +31,8 @@ for step in "$@"; do
         "$python" -m benchmarks.adapter
         "$python" -m benchmarks.staging
         "$python" -m benchmarks.fragmentation
+        "$python" -m benchmarks.waking
+        "$python" -m benchmarks.serving --plot
         ;;
     *) echo "ci/gpu.sh: there is no step '$step'" >&2; exit 2 ;;
     esac

@@ -11,8 +11,8 @@ from pkgutil import resolve_name
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "reference.md"
 MODULES = (
-    "ftcuda", "ftcuda.graph", "ftcuda.memory", "ftcuda.memory.hooks", "ftcuda.utils", "ftcuda.testing",
-    "ftcuda.testing.hazard",
+    "ftcuda", "ftcuda.graph", "ftcuda.serving", "ftcuda.serving.prometheus", "ftcuda.memory", "ftcuda.memory.hooks",
+    "ftcuda.utils", "ftcuda.testing", "ftcuda.testing.hazard",
 )  # fmt: skip
 HEAD = """# API reference
 

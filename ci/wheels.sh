@@ -16,9 +16,9 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 work=$PWD/build/wheels-work dist=$PWD/build/dist
-rm -rf "$dist" "$work"
+rm -rf "$dist" "$work" build/cython
 mkdir -p "$dist" "$work/raw"
-export CCACHE_DIR=$work/cache  # of this run alone: what is published was compiled for it
+export CCACHE_DIR=$work/cache  # of this run alone, as build/cython is: what is published was compiled for it
 
 # What builds ftcuda, and no more, for an interpreter.
 builder() {
@@ -34,6 +34,7 @@ builder() {
 }
 
 first=$(builder gil)  # always the same: versions of Python compress in different ways
+export CYTHON="$first/python $PWD/ci/cython.py"  # and Cython itself is compiled for this one
 say "sdist"
 PATH=$first:$PATH "$first/python" -m build -q --sdist --no-isolation -o "$dist" . >&2
 tar -C "$work" -xf "$dist"/*.tar.gz
@@ -44,14 +45,14 @@ for kind in "${kinds[@]}"; do
     for arch in ${FTCUDA_ARCHS:-$(ask architectures)}; do
         say "wheel of $kind for $arch"
         compiler=$(ci/wheels/glibc.sh "$arch")
-        options=(-Csetup-args=-Ddebug=true "-Csetup-args=-Dcpp_args=-ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build")
+        options=("-Csetup-args=-Dcpp_args=-g1 -ffile-prefix-map=$source=ftcuda" "-Cbuild-dir=$source/build")
         environment=("CXX=$ccache $compiler")
         if [ "$arch" != "$(uname -m)" ]; then
             "$bin/python" ci/wheels/cross.py "$arch" "$ccache" "$compiler" "$work/$kind-$arch"
             options+=("-Csetup-args=--cross-file=$work/$kind-$arch/cross.ini" "-Csetup-args=-Dpython.build_config=$work/$kind-$arch/build-details.json")
             environment=("_PYTHON_HOST_PLATFORM=linux-$arch")
         fi
-        env "${environment[@]}" PATH="$bin:$PATH" CYTHON="$bin/cython" "$bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps \
+        env "${environment[@]}" PATH="$bin:$PATH" "$bin/pip" -q wheel --disable-pip-version-check --no-build-isolation --no-deps \
             -w "$work/raw" "${options[@]}" "$source" >&2
         rm -rf "$source/build"
     done

@@ -1,8 +1,10 @@
 """What ftcuda's own hazards work with: a device, kernels, streams, buffers and memory resources that nobody closes."""
 
+import asyncio
 import pickle
 import tempfile
 import time
+from concurrent.futures import wait
 from contextlib import suppress
 
 import numpy as np
@@ -10,6 +12,7 @@ import numpy as np
 import ftcuda
 from ftcuda.graph import GraphCompleteOptions, GraphDefinition, Parameter
 from ftcuda.memory import wait_for_deallocations
+from ftcuda.serving import Batcher
 from ftcuda.testing import hazard
 
 SOURCE = r"""
@@ -23,6 +26,11 @@ extern "C" __global__ void late(volatile int* place, int value, int turns) {
 }
 extern "C" __global__ void triple(int* out, int a, long long b, float c) { if (a == b && b == c) atomicAdd(out, 1); }
 """
+
+
+def copy_rows(batch):
+    """What batchers here compute."""
+    batch["y"].copy_from(batch["x"], stream=batch.stream)
 
 
 class Environment(hazard.Environment):
@@ -54,6 +62,7 @@ class Environment(hazard.Environment):
         for buffer in (self.buffer, self.other_buffer, self.counter):
             buffer.fill(0, stream=self.stream)
         self.array = np.zeros(16, np.int32)
+        self.row = np.arange(4, dtype=np.int32)
         self.tensor, self.other_tensor, self.image = (
             ftcuda.StridedMemoryView.from_buffer(self.resource.allocate(1024, stream=self.stream), shape, dtype="i4")
             for shape in ((256,), (256,), (4, 8, 8))
@@ -63,6 +72,7 @@ class Environment(hazard.Environment):
         self.nowhere = f"{self._folder.name}/graph.dot"
         self.graph_builder = self.new_graph_builder()
         self.graph = self.graph_builder.complete()
+        self.has_graph_memory = self.device.features.memory_pools and self.device.features.graphs
         self.has_conditionals = self.device.features.conditional_graphs
         if self.has_conditionals:  # which came with graph definitions
             self.other_definition = self.new_definition()
@@ -91,6 +101,39 @@ class Environment(hazard.Environment):
         """Returns one with two executables."""
         return self.new_graph_builder().complete(GraphCompleteOptions(max_concurrency=2))
 
+    def graph_memory(self):
+        """Returns a resource of graphs, or a plain one where the device has no such memory."""
+        if self.has_graph_memory:
+            return ftcuda.GraphMemoryResource(self.device)
+        return ftcuda.SynchronousMemoryResource(self.device)
+
+    def leave_memory(self, builder):
+        """Allocates in a graph, and frees there."""
+        if self.has_graph_memory:
+            ftcuda.GraphMemoryResource(self.device).allocate(64, stream=builder).close()
+
+    def capture_memory(self, resource):
+        """Allocates in a graph of its own, and leaves the memory to that."""
+        builder = self.device.create_graph_builder().begin_building()
+        resource.allocate(64, stream=builder if self.has_graph_memory else self.stream)
+        builder.end_building().complete().launch(self.stream)
+
+    def capture_free(self, resource):
+        """Allocates in a graph of its own, and frees by the address."""
+        if not self.has_graph_memory:
+            return
+        builder = self.device.create_graph_builder().begin_building()
+        buffer = resource.allocate(64, stream=builder)
+        resource.deallocate(buffer.handle, 64, stream=builder)
+        builder.end_building().complete().launch(self.stream)
+
+    def graph_figures(self, resource):
+        """Reads and resets the attributes, where there are any."""
+        if self.has_graph_memory:
+            resource.attributes.used_mem_high = 0
+            return resource.attributes.reserved_mem_current
+        return None
+
     def new_bound_graph(self):
         """Returns one that counts wherever a launch says."""
         builder = self.device.create_graph_builder().begin_building()
@@ -110,6 +153,10 @@ class Environment(hazard.Environment):
         """Returns a conditional node."""
         definition = GraphDefinition(device=self.device)
         return getattr(definition, verb)(definition.create_condition(0), *more)
+
+    def new_free_node(self):
+        allocated = self.new_definition().allocate(64)
+        return allocated.deallocate(allocated.dptr)
 
     def new_executable_node(self, add):
         """Returns the node of a graph with two executables that `add` adds to its definition."""
@@ -143,6 +190,19 @@ class Environment(hazard.Environment):
             ftcuda.launch(body, self.one, self.kernel, self.counter)
             body.end_building()
 
+    def new_batcher(self):
+        """Returns one that copies rows of four numbers."""
+        capture = self.device.features.graphs
+        array = {"x": ("int32", (4,))}, {"y": ("int32", (4,))}
+        return Batcher(
+            copy_rows, inputs=array[0], outputs=array[1], batch_sizes=(1, 2), max_queued=64, in_flight=1,
+            device=self.device, capture=capture,
+        )  # fmt: skip
+
+    def new_request(self):
+        """Returns the future of a request to a batcher of its own."""
+        return self.new_batcher().submit(self.row)
+
     def sent(self, thing):
         """Returns it as another process would get it."""
         return pickle.loads(pickle.dumps(thing))
@@ -171,6 +231,48 @@ class Environment(hazard.Environment):
         """Waits for no time at all."""
         with suppress(TimeoutError):
             sync(timeout=0)
+
+    def awaits(self, what):
+        """Awaits it in a loop of its own."""
+
+        async def main():
+            return await what
+
+        if asyncio.run(main()) is not what:
+            raise AssertionError(f"{what} came to something else")
+
+    def gives_up(self, what):
+        """Begins to await it, and gives up."""
+
+        async def main():
+            task = asyncio.ensure_future(what)
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            if not task.cancelled():
+                task.result()
+
+        asyncio.run(main())
+
+    def result_of(self, future, gives_up=False):
+        """Awaits a request in a loop of its own, or begins to."""
+
+        async def main():
+            task = asyncio.ensure_future(future)
+            if gives_up:
+                await asyncio.sleep(0)
+                task.cancel()
+                await asyncio.wait([task])
+                return self.row
+            return await task
+
+        if not np.array_equal(asyncio.run(main()), self.row):
+            raise AssertionError("the answer is not the request's own")
+
+    def waits(self, future):
+        """Waits as for futures of the standard library's."""
+        if wait([future]).done != {future}:
+            raise AssertionError("who waited was told of another future")
 
     def look(self, buffer):
         """Takes a view of host-accessible memory and lets it go."""

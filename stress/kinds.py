@@ -241,10 +241,19 @@ def launched(definition: GraphDefinition, ledger: Ledger) -> GraphNode:
     return definition.launch(ledger.env.one, ledger.env.kernel, ledger.env.counter)
 
 
+def allocated(definition: GraphDefinition, ledger: Ledger) -> GraphNode:
+    """Of memory that each launch frees, before what another thread adds or beside it."""
+    node = definition.allocate(64)
+    node.deallocate(node.dptr)
+    return node
+
+
 behind("GraphNode", lambda definition, ledger: definition.empty())
 behind("KernelNode", launched)
 behind("MemsetNode", lambda definition, ledger: definition.memset(ledger.word()[0], 1, 4))
 behind("MemcpyNode", lambda definition, ledger: definition.memcpy(ledger.word()[0], ledger.word()[0], 4))
+behind("AllocNode", allocated)
+behind("FreeNode", lambda definition, ledger: ledger.env.new_free_node())
 behind("EventRecordNode", lambda definition, ledger: definition.record(ledger.env.device.create_event()))
 behind("EventWaitNode", lambda definition, ledger: definition.wait(ledger.env.device.create_event()))
 behind("HostCallbackNode", lambda definition, ledger: definition.callback(ledger.env.nothing))
@@ -290,6 +299,22 @@ executable("ExecutableEventWaitNode", lambda definition, ledger: definition.wait
            lambda node, ledger: node.update(ledger.env.device.create_event()))
 executable("ExecutableHostCallbackNode", lambda definition, ledger: definition.callback(ledger.env.nothing),
            lambda node, ledger: node.update(ledger.env.nothing))
+
+
+@kind("GraphScratch")
+def scratch_of_a_builder(ledger: Ledger) -> Handed:
+    value, (word, array) = ledger.number(), ledger.word()
+    builder = ledger.env.device.create_graph_builder().begin_building()
+
+    def look(scratch):
+        launch(builder, ledger.env.one, ledger.env.late, scratch, value, 100)
+        launch(builder, ledger.env.one, ledger.env.tally, word, scratch, -value)
+        graph = builder.end_building().complete()
+        graph.launch(ledger.stream)
+        ledger.stream.sync()
+        expect(int(array[0]), 1, "scratch memory that another thread made")
+
+    return Handed(builder.scratch(4), look)
 
 
 @kind("GraphCondition")
@@ -478,6 +503,11 @@ def a_cache_of_pinned_memory(ledger: Ledger) -> Handed:
     return dropped_before_its_buffer(ledger, ftcuda.CachingMemoryResource(ftcuda.LegacyPinnedMemoryResource()))
 
 
+@kind("StagingPool")
+def staging(ledger: Ledger) -> Handed:
+    return dropped_before_its_buffer(ledger, ftcuda.StagingPool(ledger.env.device, 4096))
+
+
 @kind("StatisticsMemoryResource")
 def statistics(ledger: Ledger) -> Handed:
     return dropped_before_its_buffer(ledger, ftcuda.StatisticsMemoryResource(ftcuda.SynchronousMemoryResource()))
@@ -491,6 +521,28 @@ def a_limit(ledger: Ledger) -> Handed:
 @kind("TrackingMemoryResource")
 def a_tracker(ledger: Ledger) -> Handed:
     return dropped_before_its_buffer(ledger, ftcuda.TrackingMemoryResource(ftcuda.SynchronousMemoryResource()))
+
+
+@kind("GraphMemoryResource")
+def memory_of_a_graph(ledger: Ledger) -> Handed | None:
+    """Which another thread looks at after a launch, when nobody else has the graph."""
+    if not ledger.env.has_graph_memory:
+        return None
+    value, (word, array) = ledger.number(), ledger.word()
+    resource = ftcuda.GraphMemoryResource(ledger.env.device)
+    builder = ledger.env.device.create_graph_builder().begin_building()
+    buffer = resource.allocate(BYTES, stream=builder)
+    ledger.write_late(buffer, value, builder)
+    builder.end_building().complete().launch(ledger.stream)
+    del builder
+
+    def look(pair):
+        pair[0].copy_to(word, stream=ledger.stream)
+        ledger.stream.sync()
+        expect(int(array[0]), value, "memory of a graph")
+        expect(pair[1].attributes.used_mem_current > 0, True, "memory that graphs use")
+
+    return Handed([buffer, resource], look)
 
 
 @kind("ExternalMemoryResource")
@@ -509,6 +561,30 @@ def an_allocator_of_others(ledger: Ledger) -> Handed:
         ledger.write_late(buffer, value, ledger.stream)  # and is not waited for
 
     return Handed(buffer, look)
+
+
+# ---- Batchers --------------------------------------------------------------------------------------------------------
+
+
+@kind("Batcher")
+def a_batcher(ledger: Ledger) -> Handed:
+    row = np.full(4, ledger.number(), np.int32)
+
+    def look(batcher):
+        expect(batcher(row).tolist(), row.tolist(), "an answer")
+
+    return Handed(ledger.env.new_batcher(), look)
+
+
+@kind("BatchFuture")
+def a_request(ledger: Ledger) -> Handed:
+    """Whose batcher nobody else has."""
+    row = np.full(4, ledger.number(), np.int32)
+
+    def look(future):
+        expect(future.result().tolist(), row.tolist(), "the answer of a request")
+
+    return Handed(ledger.env.new_batcher().submit(row), look)
 
 
 # ---- Views -----------------------------------------------------------------------------------------------------------
@@ -582,6 +658,22 @@ def a_program(ledger: Ledger) -> Handed:
         expect(f"named_{number}".encode() in program.compile("ptx").code, True, "a program's own kernel is in its code")
 
     return Handed(program, look)
+
+
+@kind("Linker")
+def a_linker(ledger: Ledger) -> Handed | None:
+    try:
+        ftcuda.Linker.which_backend()
+    except ftcuda.LinkerError:  # there is no nvJitLink of CUDA 11
+        return None
+    number = ledger.number()
+    ptx = f".version 7.0\n.target sm_80\n.visible .entry named_{number}() {{ ret; }}".encode()
+    linker = ftcuda.Linker(ftcuda.ObjectCode.from_ptx(ptx), options={"arch": "sm_80"})
+
+    def look(linker):
+        expect(linker.link("cubin").kernel_names, [f"named_{number}"], "the kernels of what was linked")
+
+    return Handed(linker, look)
 
 
 def counted(ledger: Ledger, launch_it: Callable[[Buffer], None]) -> None:

@@ -1,6 +1,7 @@
 """The promise table, docs/promise.toml, as calls that can be raced."""
 
 import builtins
+import concurrent.futures
 import tomllib
 from dataclasses import dataclass, field
 from itertools import combinations_with_replacement
@@ -9,6 +10,7 @@ from types import CodeType
 
 import ftcuda
 import ftcuda.graph
+import ftcuda.serving
 
 TABLE = Path(__file__).parent.parent / "docs" / "promise.toml"
 
@@ -30,6 +32,7 @@ class Subject:
 
     name: str
     makers: list[CodeType]
+    unscheduled: bool = False  # threads of the library's take part, of which no schedule knows
     calls: dict[str, Call] = field(default_factory=dict)
 
     def pairs(self) -> list[tuple[CodeType, Call, Call]]:
@@ -48,7 +51,8 @@ def read() -> list[Subject]:
 
 def subject(name: str, section: dict) -> Subject:
     """Returns one section of the table."""
-    made = Subject(name, [compile(text, f"{name}.make", "eval") for text in section["make"]])
+    makers = [compile(text, f"{name}.make", "eval") for text in section["make"]]
+    made = Subject(name, makers, section.get("unscheduled", False))
     levels = {member: (level, text) for member, (level, text) in section["members"].items()}
     uses = {member: (None, text) for member, text in section.get("also", {}).items()}
     for member, (level, text) in {**levels, **uses}.items():
@@ -58,6 +62,12 @@ def subject(name: str, section: dict) -> Subject:
             level,
             compile(text, f"{name}.{member}", "eval"),
             member in section.get("closes", []),
-            tuple(getattr(ftcuda, error, None) or getattr(builtins, error) for error in errors),
+            tuple(exception(error) for error in errors),
         )
     return made
+
+
+def exception(name: str) -> type[BaseException]:
+    """Returns the one of that name."""
+    places = (ftcuda.errors, builtins, concurrent.futures)
+    return next(getattr(place, name) for place in places if hasattr(place, name))

@@ -53,15 +53,15 @@ def rebound_sum(kernels, launches):
 
 
 class Counting:
-    """A loop over launches of one graph, each of whose kernels adds to a counter.
+    """A loop over launches of one graph, or of a kernel, each of whose kernels adds to a counter.
 
     `counter` has ``read()``, and ``expected(launches)``: what so many launches add up to. Threads that launch the same
     graph have a loop each, and one counter; or one of its own each thread.
     """
 
-    def __init__(self, counter, synchronise, repeat, *things):
+    def __init__(self, counter, synchronise, repeat, *things, size=GRAPH_BURST):
         self._counter, self._launches = counter, 0
-        self._loop = bursts(synchronise, repeat, *things, size=GRAPH_BURST)
+        self._loop = bursts(synchronise, repeat, *things, size=size)
 
     def __call__(self, count):
         self._loop(count)

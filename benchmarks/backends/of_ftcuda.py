@@ -1,13 +1,15 @@
 """The cases by ftcuda."""
 
+import asyncio
+import threading
 from itertools import count as numbers_from
 from itertools import islice, pairwise
 
 import numpy as np
 
 import ftcuda
-from benchmarks.backends import FEW_NODES, NODES, WEIGHT, WIDTHS, Counting, bursts, rebound_sum, timed, wrong
-from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch, make_immortal
+from benchmarks.backends import BURST, FEW_NODES, NODES, WEIGHT, WIDTHS, Counting, bursts, rebound_sum, timed, wrong
+from ftcuda import Device, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, host_launch, launch, make_immortal
 from ftcuda.graph import GraphCompleteOptions, Parameter
 
 MOST = 64  # launches of one graph at once
@@ -34,6 +36,7 @@ class Backend:
         for weights, _ in self.layers:
             weights.fill(np.float32(WEIGHT), stream=stream)
         self.shared = self._frozen(stream, self.count)
+        self._making, self._loop = threading.Lock(), None
         self.overlapping = {kernels: self._adding(stream, kernels, MOST) for kernels in (FEW_NODES, NODES)}
         self.rebound = {kernels: self._with_parameters(kernels) for kernels in (FEW_NODES, NODES)}
         make_immortal(self.device, self.device.memory_resource.upstream, self.one, self.nothing, self.x, self.bound)
@@ -123,6 +126,61 @@ class Backend:
 
     def copy_64_kib(self, index):
         return self._copy(65536)
+
+    def sync_round_trip(self, index):
+        def repeat(count, stream, launch):
+            for _ in range(count):
+                launch(stream)
+                stream.sync()
+
+        return self._round_trips(repeat)
+
+    def await_round_trip(self, index):
+        """With a loop for each thread."""
+
+        def repeat(count, stream, launch, loop):
+            loop.run_until_complete(awaits(count, stream, launch))
+
+        return self._round_trips(repeat, asyncio.new_event_loop())
+
+    def await_in_one_loop(self, index):
+        """A task for each thread, of a loop in a thread of its own."""
+
+        def repeat(count, stream, launch, loop):
+            asyncio.run_coroutine_threadsafe(awaits(count, stream, launch), loop).result()
+
+        return self._round_trips(repeat, self._running_loop())
+
+    def when_done_round_trip(self, index):
+        def repeat(count, stream, launch, over):
+            for _ in range(count):
+                launch(stream)
+                stream.when_done(over.release)
+                over.acquire()
+
+        return self._round_trips(repeat, threading.Semaphore(0))
+
+    def host_launch_round_trip(self, index):
+        def repeat(count, stream, launch, over):
+            for _ in range(count):
+                launch(stream)
+                host_launch(stream, over.release)
+                over.acquire()
+
+        return self._round_trips(repeat, threading.Semaphore(0))
+
+    def _round_trips(self, repeat, *things):
+        stream = self.device.create_stream()
+        counter = Counter(self, stream, 1)
+        launch = self.count.bind(self.one, counter.sums[0]).launch
+        return Counting(counter, stream.sync, repeat, stream, launch, *things, size=BURST)
+
+    def _running_loop(self):
+        with self._making:
+            if self._loop is None:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            return self._loop
 
     def worker(self, index):
         stream = self.device.create_stream()
@@ -226,6 +284,12 @@ class Backend:
                 raise wrong(pixels, answer)
 
         return timed(ask, pixels, answer, builder.complete().launch, stream)
+
+
+async def awaits(count, stream, launch):
+    for _ in range(count):
+        launch(stream)
+        await stream
 
 
 def request(stream, end, source, first, launches, last, target):

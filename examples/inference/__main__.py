@@ -15,25 +15,16 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 
 import ftcuda
-from examples.inference.model import forward, load_digits, load_weights, split
+from examples.inference.model import LOGIT_TOLERANCE, check_margins, forward, load_digits, load_weights, split
 from examples.inference.worker import SharedModel, Worker, serve
 from ftcuda.testing import together
 
-# float32 sums of 128 products of numbers of order one: errors are far below this, margins between classes far above.
-LOGIT_TOLERANCE = 1e-3
 TIMEOUT = 600.0
 
 
 def gil_is_wrong() -> bool:
     """Whether the GIL is on although the interpreter was built to run without it."""
     return bool(sysconfig.get_config_var("Py_GIL_DISABLED")) and sys._is_gil_enabled()
-
-
-def check_margins(logits: np.ndarray) -> None:
-    ordered = np.sort(logits, axis=1)
-    margin = float((ordered[:, -1] - ordered[:, -2]).min())
-    if margin < 10 * LOGIT_TOLERANCE:
-        raise SystemExit(f"two classes of one image are only {margin:.2g} apart: rounding could swap them; train again")
 
 
 def measure(

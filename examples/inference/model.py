@@ -7,6 +7,8 @@ import numpy as np
 FOLDER = Path(__file__).parent
 LAYERS = (64, 128, 64, 10)
 HELD_OUT = 397  # images that training never sees
+# float32 sums of 128 products of numbers of order one: errors are far below this, margins between classes far above.
+LOGIT_TOLERANCE = 1e-3
 
 
 def load_digits() -> tuple[np.ndarray, np.ndarray]:
@@ -36,3 +38,11 @@ def forward(images: np.ndarray, weights) -> np.ndarray:
         if layer != len(weights) - 1:
             activation = np.maximum(activation, 0.0)
     return activation
+
+
+def check_margins(logits: np.ndarray) -> None:
+    """Raises SystemExit if rounding could swap the digits of an image."""
+    ordered = np.sort(logits, axis=1)
+    margin = float((ordered[:, -1] - ordered[:, -2]).min())
+    if margin < 10 * LOGIT_TOLERANCE:
+        raise SystemExit(f"two classes of one image are only {margin:.2g} apart: rounding could swap them; train again")

@@ -17,7 +17,6 @@ REPORT = 100  # requests between two reports of a thread's progress
 class Layer:
     weights: object
     bias: object
-    config: LaunchConfig
     inputs: int
     outputs: int
 
@@ -40,8 +39,7 @@ class SharedModel:
 
     def _upload(self, matrix: np.ndarray, bias: np.ndarray, stream) -> Layer:
         outputs, inputs = matrix.shape
-        config = LaunchConfig(grid=(32 * outputs + BLOCK - 1) // BLOCK, block=BLOCK)
-        return Layer(self._copy(matrix, stream), self._copy(bias, stream), config, inputs, outputs)
+        return Layer(self._copy(matrix, stream), self._copy(bias, stream), inputs, outputs)
 
     def _copy(self, array: np.ndarray, stream):
         staging = LegacyPinnedMemoryResource().allocate(array.nbytes)
@@ -50,6 +48,25 @@ class SharedModel:
         buffer = self.device.allocate(array.nbytes, stream=stream)
         buffer.copy_from(staging, stream=stream)
         return buffer
+
+    def steps(self, images: int, pixels, activations, digits):
+        """The launches that infer some images: each time a kernel, its configuration and its arguments.
+
+        Parameters
+        ----------
+        images : int
+            How many there are.
+        pixels, activations, digits : buffers or arrays on the device
+            What is read, one memory for each of `LAYERS`, of which the last gets the logits, and what gets the digits.
+        """
+        first = LaunchConfig(grid=images, block=LAYERS[0])
+        yield self.normalise, first, (pixels, activations[0], images * LAYERS[0])
+        for index, layer in enumerate(self.layers):
+            kernel = self.last if index == len(self.layers) - 1 else self.hidden
+            config = LaunchConfig(grid=((32 * layer.outputs + BLOCK - 1) // BLOCK, images), block=BLOCK)
+            pair = activations[index : index + 2]
+            yield kernel, config, (layer.weights, layer.bias, *pair, layer.inputs, layer.outputs)
+        yield self.argmax, LaunchConfig(grid=images, block=32), (activations[-1], LAYERS[-1], digits)
 
 
 class Worker:
@@ -69,19 +86,9 @@ class Worker:
         self.device_pixels = allocate(4 * LAYERS[0], stream=self.stream)
         self.activations = [allocate(4 * width, stream=self.stream) for width in LAYERS]
         self.device_digit = allocate(4, stream=self.stream)
-        self.launches = [bound.launch for bound in self._bind()]
+        steps = model.steps(1, self.device_pixels, self.activations, self.device_digit)  # their arguments never change
+        self.launches = [kernel.bind(config, *arguments).launch for kernel, config, arguments in steps]
         self.submit = self._capture().launch if with_graph else self._submit
-
-    def _bind(self):
-        """The kernels of one inference, whose arguments never change."""
-        model, activations = self.model, self.activations
-        small, warp = LaunchConfig(grid=1, block=LAYERS[0]), LaunchConfig(grid=1, block=32)
-        yield model.normalise.bind(small, self.device_pixels, activations[0], LAYERS[0])
-        for index, layer in enumerate(model.layers):
-            kernel = model.last if index == len(model.layers) - 1 else model.hidden
-            pair = activations[index : index + 2]
-            yield kernel.bind(layer.config, layer.weights, layer.bias, *pair, layer.inputs, layer.outputs)
-        yield model.argmax.bind(warp, activations[-1], LAYERS[-1], self.device_digit)
 
     def _submit(self, stream) -> None:
         """One inference: of `pixels`, to `answer` and `logits`."""

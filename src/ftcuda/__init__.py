@@ -6,11 +6,15 @@ Every public object may be shared by any number of threads. Importing the packag
 import ftcuda._objects.process_bound  # noqa: F401 - what cannot be pickled says so from here on
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
-from ftcuda._objects.code.program import ObjectCode, Program, nvrtc_version
+from ftcuda._objects.code.linker import Linker
+from ftcuda._objects.code.linker_options import LinkerOptions
+from ftcuda._objects.code.object_code import ObjectCode
+from ftcuda._objects.code.program import Program, nvrtc_version
 from ftcuda._objects.code.program_options import ProgramOptions
 from ftcuda._objects.device.device import Device
 from ftcuda._objects.immortal import make_immortal
 from ftcuda._objects.launch.bound_launch import BoundLaunch
+from ftcuda._objects.launch.host_launch import host_launch
 from ftcuda._objects.launch.launch import launch
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
@@ -27,10 +31,12 @@ from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.cache import CachingMemoryResource
 from ftcuda._objects.memory.device_memory import DeviceMemoryResource, SynchronousMemoryResource
 from ftcuda._objects.memory.external import ExternalMemoryResource
+from ftcuda._objects.memory.graph_memory import GraphMemoryResource
 from ftcuda._objects.memory.host_device import HostDeviceBuffer
 from ftcuda._objects.memory.managed_memory import ManagedMemoryResource
 from ftcuda._objects.memory.pinned_memory import LegacyPinnedMemoryResource, PinnedMemoryResource
 from ftcuda._objects.memory.resource import MemoryResource
+from ftcuda._objects.memory.staging_pool import StagingPool
 from ftcuda._objects.memory.tracking import TrackingMemoryResource
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM, Stream
@@ -51,9 +57,13 @@ from ftcuda.errors import (
     CUDAWarning,
     DriverNotFoundError,
     ForkedProcessError,
+    ForwardError,
+    LinkerError,
     NotSupportedError,
     NVRTCError,
     OutOfMemoryError,
+    QueueFullError,
+    RequestExpiredError,
     SectionAbandonedError,
 )
 
@@ -78,11 +88,16 @@ __all__ = [
     "EventOptions",
     "ExternalMemoryResource",
     "ForkedProcessError",
+    "ForwardError",
+    "GraphMemoryResource",
     "HostDeviceBuffer",
     "Kernel",
     "LaunchConfig",
     "LegacyPinnedMemoryResource",
     "LimitingMemoryResource",
+    "Linker",
+    "LinkerError",
+    "LinkerOptions",
     "ManagedMemoryResource",
     "ManagedMemoryResourceOptions",
     "MemoryResource",
@@ -94,7 +109,10 @@ __all__ = [
     "PinnedMemoryResourceOptions",
     "Program",
     "ProgramOptions",
+    "QueueFullError",
+    "RequestExpiredError",
     "SectionAbandonedError",
+    "StagingPool",
     "StatisticsMemoryResource",
     "Stream",
     "StreamOptions",
@@ -110,6 +128,7 @@ __all__ = [
     "TrackingMemoryResource",
     "driver_info",
     "get_include",
+    "host_launch",
     "launch",
     "make_immortal",
     "nvrtc_version",

@@ -8,11 +8,12 @@ from importlib import metadata, util
 from typing import Any
 
 import ftcuda
+from ftcuda._objects.code.linker import find_nvjitlink, nvjitlink_version
 from ftcuda._objects.code.program import find_nvrtc
 
 
 def gather() -> dict[str, Any]:
-    """Returns interpreter, wheel, driver, devices and NVRTC, each with what was wrong with it, if anything was."""
+    """Returns interpreter, wheel, driver, devices, NVRTC and nvJitLink, each with what was wrong with it."""
     found: dict[str, Any] = {
         "ftcuda": ftcuda.__version__,
         "wheel": wheel_tags(),
@@ -35,6 +36,11 @@ def gather() -> dict[str, Any]:
         found["nvrtc"] = {"version": version, "path": str(find_nvrtc()[0])}
     except ftcuda.NVRTCError as problem:
         found["nvrtc"] = {"problem": str(problem)}
+    try:
+        version = ".".join(map(str, nvjitlink_version()))
+        found["nvjitlink"] = {"version": version, "path": str(find_nvjitlink()[0])}
+    except ftcuda.LinkerError as problem:
+        found["nvjitlink"] = {"problem": str(problem)}
     return found
 
 

@@ -8,9 +8,13 @@ __all__ = [
     "CooperativeLaunchError",
     "DriverNotFoundError",
     "ForkedProcessError",
+    "ForwardError",
+    "LinkerError",
     "NVRTCError",
     "NotSupportedError",
     "OutOfMemoryError",
+    "QueueFullError",
+    "RequestExpiredError",
     "SectionAbandonedError",
 ]
 
@@ -68,6 +72,20 @@ class NVRTCError(CUDAError):
         self.log = log
 
 
+class LinkerError(CUDAError):
+    """Object code was not linked.
+
+    Attributes
+    ----------
+    log : str
+        What the linker had to say.
+    """
+
+    def __init__(self, message: str = "", log: str = "") -> None:
+        super().__init__(message)
+        self.log = log
+
+
 class ClosedError(RuntimeError):
     """The object was closed, perhaps by another thread."""
 
@@ -77,6 +95,21 @@ class SectionAbandonedError(RuntimeError):
 
     Raised once, by the next call that submits to the stream or enters a section; nothing of that call was submitted.
     The section is over then. What was submitted in it may be a part only of what was meant.
+    """
+
+
+class QueueFullError(RuntimeError):
+    """A batcher takes no more requests now: as many rows wait as may."""
+
+
+class RequestExpiredError(TimeoutError):
+    """A request's deadline came before it was begun."""
+
+
+class ForwardError(RuntimeError):
+    """The function that computes a batch has raised an exception, which is the cause of this one.
+
+    It fails the requests of its own batch, and no others.
     """
 
 

@@ -16,11 +16,13 @@ from ftcuda._objects.graph.graph_builder import GraphBuilder
 from ftcuda._objects.graph.graph_condition import GraphCondition
 from ftcuda._objects.graph.graph_definition import GraphDefinition
 from ftcuda._objects.graph.graph_node import (
+    AllocNode,
     ChildGraphNode,
     ConditionalNode,
     EmptyNode,
     EventRecordNode,
     EventWaitNode,
+    FreeNode,
     GraphNode,
     HostCallbackNode,
     IfElseNode,
@@ -32,9 +34,11 @@ from ftcuda._objects.graph.graph_node import (
     WhileNode,
 )
 from ftcuda._objects.graph.graph_options import GraphCompleteOptions, GraphDebugPrintOptions
+from ftcuda._objects.launch.graph_scratch import GraphScratch
 from ftcuda._objects.launch.parameter import Parameter
 
 __all__ = [
+    "AllocNode",
     "BoundGraph",
     "ChildGraphNode",
     "ConditionalNode",
@@ -49,6 +53,7 @@ __all__ = [
     "ExecutableKernelNode",
     "ExecutableMemcpyNode",
     "ExecutableMemsetNode",
+    "FreeNode",
     "Graph",
     "GraphBuilder",
     "GraphCompleteOptions",
@@ -56,6 +61,7 @@ __all__ = [
     "GraphDebugPrintOptions",
     "GraphDefinition",
     "GraphNode",
+    "GraphScratch",
     "HostCallbackNode",
     "IfElseNode",
     "IfNode",

@@ -48,6 +48,7 @@ void count_allocations(int object, std::uint64_t& count, std::uint64_t& bytes) {
                                                                 : Kind::registered;
     for (const auto& [begin, allocation] : driver_state().allocations) {
         if (allocation.kind != kind || allocation.module_owned) continue;
+        if (allocation.of_graph && !allocation.of_graph->is_allocated) continue;  // no more than an address
         ++count;
         bytes += allocation.size;
     }
@@ -165,6 +166,9 @@ int schedule_is_on() { return scheduler::is_scheduled() ? 1 : 0; }
 void schedule_point(const char* where) { scheduler::point(where); }
 
 int schedule_park(const void* key, const char* where) { return scheduler::park(key, where) ? 1 : 0; }
+int schedule_park_for_holder(const void* key, const char* where) {
+    return scheduler::park_for_holder(key, where) ? 1 : 0;
+}
 
 void schedule_unpark(const void* key) {
     if (!scheduler::is_active()) return;  // no lock without need: in the child of a fork it may be locked for ever
@@ -179,7 +183,7 @@ void schedule_hold(const void* key) {
 }
 
 void schedule_let_go(const void* key) {
-    if (!scheduler::is_scheduled()) return;
+    if (!scheduler::is_active()) return;
     const Guard lock(driver_state().mutex);
     scheduler::let_go(key);
 }
@@ -342,6 +346,7 @@ const FtcudaSimControl control = {
     schedule_is_on,
     schedule_point,
     schedule_park,
+    schedule_park_for_holder,
     schedule_unpark,
     schedule_hold,
     schedule_let_go,
@@ -367,6 +372,9 @@ FTCUDA_SIM_EXPORT int ftcuda_schedule_is_on() { return ftcuda::sim::control.sche
 FTCUDA_SIM_EXPORT void ftcuda_schedule_point(const char* where) { ftcuda::sim::control.schedule_point(where); }
 FTCUDA_SIM_EXPORT int ftcuda_schedule_park(const void* key, const char* where) {
     return ftcuda::sim::control.schedule_park(key, where);
+}
+FTCUDA_SIM_EXPORT int ftcuda_schedule_park_for_holder(const void* key, const char* where) {
+    return ftcuda::sim::control.schedule_park_for_holder(key, where);
 }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_unpark(const void* key) { ftcuda::sim::control.schedule_unpark(key); }
 FTCUDA_SIM_EXPORT void ftcuda_schedule_hold(const void* key) { ftcuda::sim::control.schedule_hold(key); }

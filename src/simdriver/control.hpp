@@ -15,8 +15,8 @@ enum FtcudaSimObject : int {
     FTCUDA_SIM_STREAM,
     FTCUDA_SIM_EVENT,
     FTCUDA_SIM_MODULE,
-    FTCUDA_SIM_POOL,  // pools made by cuMemPoolCreate
-    FTCUDA_SIM_DEVICE_ALLOCATION,
+    FTCUDA_SIM_POOL,               // pools made by cuMemPoolCreate
+    FTCUDA_SIM_DEVICE_ALLOCATION,  // of graphs, what launches allocated and nothing has freed
     FTCUDA_SIM_PINNED_ALLOCATION,
     FTCUDA_SIM_MANAGED_ALLOCATION,
     FTCUDA_SIM_REGISTERED_MEMORY,
@@ -90,9 +90,10 @@ struct FtcudaSimControl {
     std::uint64_t (*schedule_trace)();  // the same seed gives the same
     void (*schedule_enter)(std::uint64_t index);
     void (*schedule_leave)();
-    int (*schedule_is_on)();                                   // for the calling thread
-    void (*schedule_point)(const char* where);                 // `where` must live for ever
-    int (*schedule_park)(const void* key, const char* where);  // 0 at once outside a session
+    int (*schedule_is_on)();                                              // for the calling thread
+    void (*schedule_point)(const char* where);                            // `where` must live for ever
+    int (*schedule_park)(const void* key, const char* where);             // 0 at once outside a session
+    int (*schedule_park_for_holder)(const void* key, const char* where);  // of a lock, which others may hold
     void (*schedule_unpark)(const void* key);
     void (*schedule_hold)(const void* key);  // this thread has what others park for, until schedule_let_go
     void (*schedule_let_go)(const void* key);

@@ -26,6 +26,8 @@ class HandedOver(Hazard):
 
     def __init__(self, env):
         super().__init__(env)
+        with env.new_batcher() as batcher:
+            batcher(env.row)  # now the context has the page of words that streams write
         self.kinds = [kind for kinds in KINDS.values() for kind in kinds]
         self.tried = set()
 
@@ -86,7 +88,7 @@ class HandedOver(Hazard):
         settle()  # also what another thread's collection, which ours does not wait for, has still to find
         state.ledger.close()
         gc.collect()
-        self.env.device.sync()
+        self.env.let_go(lambda: self.live(*self.COUNTED) == state.before)  # threads of batchers end a moment later
         left = self.live(*self.COUNTED)
         if left != state.before:
             raise AssertionError(f"after all was dropped the driver has {left}, and before had {state.before}")

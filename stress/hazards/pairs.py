@@ -9,8 +9,8 @@ from stress.promise import read
 
 
 def stays_open(it):
-    """Whether close() does not close it: a default stream, or a resource in Python, which has nothing to close."""
-    if isinstance(it, ftcuda.ExternalMemoryResource):
+    """Whether close() does not close it: a default stream, or a resource that has nothing to close."""
+    if isinstance(it, (ftcuda.ExternalMemoryResource, ftcuda.GraphMemoryResource)):
         return True
     return isinstance(it, ftcuda.Stream) and it in (ftcuda.LEGACY_DEFAULT_STREAM, ftcuda.PER_THREAD_DEFAULT_STREAM)
 
@@ -20,10 +20,12 @@ class Pairs(Hazard):
 
     oracle = "what each call raises, against the promise table; what was closed says so"
     threads = 2
+    is_scheduled = True  # whether these are the objects that a schedule knows all threads of
 
     def __init__(self, env):
         super().__init__(env)
-        self._pairs = [pair for subject in read() for pair in subject.pairs()]
+        subjects = [each for each in read() if each.unscheduled != self.is_scheduled]
+        self._pairs = [pair for subject in subjects for pair in subject.pairs()]
         self._tried = set()
 
     def round(self, seed, random):

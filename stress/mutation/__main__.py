@@ -56,27 +56,16 @@ class Workshop:
     """A copy of the tree that is mutated, its two builds, and the programs that run with them."""
 
     def __init__(self, folder: Path) -> None:
-        self.tree, self._build, self._tsan, self._install = (
-            folder / name for name in ("tree", "build", "tsan", "install")
-        )
+        self.tree, self._install = folder / "tree", folder / "install"
+        # Where ci/debug.sh has them in its tree, so that a ccache knows what that compiled.
+        self._build, self._tsan = (self.tree / "build" / name / "meson" for name in ("debug", "debug-thread"))
         for name in COPIED:
             copy_changed(ROOT / name, self.tree / name)
-        points = [
-            "-Dschedule_points=true",
-            "-Ddebug_locks=true",
-            "-Doptimization=1",
-            f"--prefix={self._install}",
-            "-Dpython.install_env=prefix",
-        ]
-        self._setup(self._build, points)
-        sanitizer = [
-            "-Dextension=false",
-            "-Dcore_tests=true",
-            "-Dbuildtype=debugoptimized",
-            "-Db_sanitize=thread",
-            "-Db_lundef=false",
-        ]
-        self._setup(self._tsan, sanitizer)
+        common = ["-Dunity=on", "-Doptimization=1", "-Ddebug_locks=true"]
+        races = ["-Dextension=false", "-Dcore_tests=true", "-Dcpp_args=-g1", "-Db_sanitize=thread", "-Db_lundef=false"]
+        points = ["-Dschedule_points=true", f"--prefix={self._install}", "-Dpython.install_env=prefix"]
+        self._setup(self._build, common + points)
+        self._setup(self._tsan, common + races)
 
     def _setup(self, folder: Path, options: list[str]) -> None:
         if not (folder / "build.ninja").exists():

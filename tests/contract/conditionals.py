@@ -5,8 +5,8 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
 
-from tests.conftest import compile_code
 from tests.contract.graphs import array
+from tests.kernels import compile_code
 
 IF, WHILE, SWITCH = range(3)
 CONDITIONAL = 13

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from tests.conftest import compile_code
 from tests.contract.graphs import SOURCE, Driver
+from tests.kernels import compile_code
 
 
 @pytest.fixture(scope="module")

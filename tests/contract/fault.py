@@ -1,7 +1,7 @@
 """For programs of their own, whose kernel faults."""
 
 from ftcuda import CUDAError
-from tests.conftest import IS_SIMULATED
+from tests.kernels import IS_SIMULATED
 
 
 def report(stream):

@@ -5,7 +5,8 @@ import pytest
 
 import ftcuda
 from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, ObjectCode, launch
-from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
+from tests.conftest import needs_nvrtc, simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 
 BARRIER = """#include <cuda/barrier>
 #include <cuda/std/utility>

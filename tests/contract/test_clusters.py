@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from ftcuda import CUDAError, LaunchConfig, launch
-from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
+from tests.conftest import needs_nvrtc, simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 
 HEAD = """#include <cooperative_groups.h>
 namespace cg = cooperative_groups;
@@ -357,7 +358,7 @@ def test_fault(name, device, run_python):
         STAY }""".replace("BODY", body).replace("STAY", "" if "exited" in name else "arrive(); wait();")
     printed = run_python(f"""
 import ftcuda
-from tests.conftest import compile_code, IS_SIMULATED
+from tests.kernels import compile_code, IS_SIMULATED
 from tests.contract.fault import report
 device = ftcuda.Device(0)
 stream = device.create_stream()

@@ -7,7 +7,7 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 import pytest
 
 import ftcuda
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import simulated_only
 from tests.contract.conditionals import (
     CONDITIONAL,
     IF,
@@ -22,6 +22,7 @@ from tests.contract.conditionals import (
     only,
 )
 from tests.contract.graphs import KERNEL, array, memory_of_the_device
+from tests.kernels import IS_SIMULATED, compile_code
 
 __all__ = ["driver", "graph_kernels"]
 pytestmark = pytest.mark.thread_unsafe(reason="a call of another thread on the same device could end a capture")
@@ -210,7 +211,8 @@ def test_a_launch_has_the_bodies_as_they_were_when_it_was_called(driver, memory)
     assert memory.words[0] == 101
 
 
-def test_an_executable_in_flight_runs_to_its_end(driver, memory):
+def test_an_executable_in_flight_runs_to_its_end(driver, memory, device):
+    """Its destruction waits for the device where the driver is a GPU's, and keeps others out meanwhile."""
     graph = driver.graph()
     handle = handle_in(driver, graph, 1)
     _, (body,) = node(driver, graph, [], handle, WHILE)
@@ -219,9 +221,12 @@ def test_an_executable_in_flight_runs_to_its_end(driver, memory):
     wait = ctypes.CFUNCTYPE(None, c_void_p)(lambda data: open_now.wait(60) and None)
     driver.call("cuLaunchHostFunc", stream, wait, None)
     driver.call("cuGraphLaunch", executable, stream)
-    driver.destroy(executable)
-    driver.destroy(graph)
+    ending = threading.Thread(target=lambda: (device.set_current(), driver.destroy(executable)))
+    ending.start()
+    ending.join(0.2)
     open_now.set()
+    ending.join()
+    driver.destroy(graph)
     driver.call("cuStreamSynchronize", stream)
     assert memory.words[0] == 50
 
@@ -247,7 +252,7 @@ def test_a_while_that_waits_for_the_host_is_ended_by_it(driver, memory):
 
 OUTSIDE = """
 import ftcuda
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 from tests.contract.conditionals import SOURCE
 from tests.contract.fault import report
 device = ftcuda.Device(0)

@@ -6,8 +6,9 @@ from ctypes import byref, c_size_t, c_uint, c_void_p
 
 import pytest
 
-from tests.conftest import compile_code, simulated_only
+from tests.conftest import simulated_only
 from tests.contract.graphs import INVALID_VALUE, NOT_FOUND, array, host_of, memory_of_the_device
+from tests.kernels import compile_code
 
 pytestmark = pytest.mark.thread_unsafe(
     reason="waits for the whole device, and reads the violations of the whole process"

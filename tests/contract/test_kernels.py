@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ftcuda import LaunchConfig, LegacyPinnedMemoryResource, launch
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.kernels import IS_SIMULATED, compile_code
 
 RANDOM = np.random.default_rng(5)
 FLOATS = RANDOM.normal(size=256).astype(np.float32)

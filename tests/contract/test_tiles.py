@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from ftcuda import CUDAError, LaunchConfig, ObjectCode, StridedMemoryView, launch
-from tests.conftest import IS_SIMULATED, compile_code, needs_nvrtc, simulated_only
+from tests.conftest import needs_nvrtc, simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 
 HEAD = """
 struct alignas(128) Map { unsigned long long words[16]; };
@@ -176,7 +177,7 @@ PROGRAM = """
 import numpy as np
 import ftcuda
 from ftcuda.testing import simulation
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 from tests.contract import test_tiles as tiles
 device = ftcuda.Device(0)
 stream = device.create_stream()
@@ -195,7 +196,7 @@ except ftcuda.CUDAError as error:
 
 FAULT = """
 import ftcuda
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.kernels import IS_SIMULATED, compile_code
 from tests.contract import test_tiles as tiles
 from tests.contract.fault import report
 device = ftcuda.Device(0)

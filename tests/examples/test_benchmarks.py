@@ -7,7 +7,8 @@ import pytest
 from benchmarks import report
 from benchmarks.backends import NODES, Counting, rebound_sum
 from benchmarks.measure import measure
-from tests.conftest import IS_SIMULATED, PROFILE
+from tests.conftest import PROFILE
+from tests.kernels import IS_SIMULATED
 
 
 class Counter:

@@ -1,4 +1,4 @@
-"""The programs in the guides to allocators and to streams run."""
+"""The programs in the guides to allocators, to streams, to compiling, to waiting and to batching run."""
 
 import re
 from pathlib import Path
@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import ftcuda
+from ftcuda import Device
 from ftcuda.testing import simulation
 from tests.conftest import simulated_only
 
@@ -75,3 +76,29 @@ def test_the_guide_to_graphs(ptx_fits):
     names["builder"].close()
     names["stream"].close()
     names.clear()
+
+
+@pytest.mark.skipif(ftcuda.nvrtc_version() < (12, 3), reason="there is no nvJitLink of CUDA 11")
+def test_compiling(ptx_fits, device):
+    names = {}
+    for number, text in enumerate(re.findall(r"```python\n(.*?)```", (GUIDES / "compiling.md").read_text(), re.DOTALL)):
+        exec(compile(text, f"compiling.md, {number}", "exec"), names)
+    assert names["code"].kernel_names == ["k"]
+
+
+def test_waits(capsys):
+    """The programs run one after the other."""
+    names = {}
+    texts = re.findall(r"```python\n(.*?)```", (GUIDES / "waiting.md").read_text(), re.DOTALL)
+    for text in texts:
+        exec(compile(text, "waiting.md", "exec"), names)
+    assert names["answers"] == list(range(16)) and names["over"].is_set()
+    assert capsys.readouterr().out.splitlines()[1] in ("gave up", "done")
+
+
+@pytest.mark.skipif(not Device().features.graphs, reason="this driver has no graphs")
+def test_batching():
+    (text,) = re.findall(r"```python\n(.*?)```", (GUIDES / "batching.md").read_text(), re.DOTALL)
+    names = {}
+    exec(compile(text, "batching.md", "exec"), names)
+    assert names["batcher"].statistics.done == 3

@@ -10,7 +10,8 @@ import pytest
 from examples.inference.model import forward, load_digits, load_weights, split
 from examples.inference.worker import SharedModel, Worker
 from ftcuda.testing import simulation
-from tests.conftest import IS_SIMULATED, PROFILE, simulated_only
+from tests.conftest import PROFILE, simulated_only
+from tests.kernels import IS_SIMULATED
 
 ROOT = Path(__file__).resolve().parents[2]
 

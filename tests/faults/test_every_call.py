@@ -3,6 +3,8 @@
 The exception names the call that failed; nothing leaks; afterwards the operation works, or says that its object is closed.
 """
 
+import asyncio
+import threading
 import warnings
 from itertools import pairwise
 from types import SimpleNamespace
@@ -13,7 +15,9 @@ import pytest
 import ftcuda
 from ftcuda import ClosedError, CUDAError, CUDAWarning, LaunchConfig, StridedMemoryView, launch
 from ftcuda.testing import faults, settle, simulation
-from tests.conftest import compile_code, live_handles, simulated_only
+from ftcuda.testing.settling import give_back
+from tests.conftest import live_handles, simulated_only
+from tests.kernels import compile_code
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="plans faults for the whole process")]
 
@@ -55,6 +59,7 @@ class World:
         self.cache = ftcuda.CachingMemoryResource(self.plain)
         self.cache.allocate(64, stream=self.stream).close()
         self.pinned_cache = ftcuda.CachingMemoryResource(self.pinned)
+        self.staging = ftcuda.StagingPool(self.device, 8192)
         self.buffer, self.target = (self.device.allocate(64, stream=self.stream) for _ in range(2))
         self.host = self.pinned.allocate(64)
         self.bare = self.plain.allocate(64, stream=self.stream)
@@ -115,7 +120,7 @@ class World:
                 thing.close()
         self.__dict__.clear()
         for _ in range(3):  # what one frees runs until the next
-            settle()
+            give_back()
 
 
 def exclusive(world):
@@ -199,6 +204,22 @@ def update(world):
     graph.launch(world.stream)
 
 
+def awaits(what):
+    async def main():
+        return await what
+
+    assert asyncio.run(main()) is what
+
+
+def is_called_for_an_event(world):
+    """Of which the driver is asked, because it is not reached."""
+    over = threading.Event()
+    with simulation.held_clock():
+        world.stream.record(world.event)
+        world.event.when_done(over.set)
+    assert over.wait(60)
+
+
 OPERATIONS = {
     "a graph": lambda w: run_graph(w, count(w)),
     "a graph of parts": lambda w: run_graph(w, count_in_parts(w), w.stream),
@@ -216,6 +237,12 @@ OPERATIONS = {
     "Device.default_stream": lambda w: w.device.default_stream.record(w.event),
     "Stream.sync": lambda w: w.stream.sync(),
     "Stream.is_done": lambda w: w.stream.is_done,
+    "Stream.__await__": lambda w: awaits(w.stream),
+    "Stream.__await__ by an event": lambda w: awaits(w.foreign),
+    "Stream.__await__ of a default stream": lambda w: awaits(w.device.default_stream),
+    "Event.__await__": lambda w: awaits(w.event),
+    "Event.when_done": is_called_for_an_event,
+    "host_launch": lambda w: ftcuda.host_launch(w.stream, lambda: None),
     "Stream.record": lambda w: w.stream.record(w.event),
     "Stream.record new": lambda w: w.keep(w.stream.record()),
     "Stream.wait event": lambda w: w.other.wait(w.event),
@@ -244,6 +271,11 @@ OPERATIONS = {
     "CachingMemoryResource.allocate": lambda w: w.keep(w.cache.allocate(4096, stream=w.stream)),
     "CachingMemoryResource.allocate again": lambda w: w.keep(w.cache.allocate(64, stream=w.stream)),
     "CachingMemoryResource.trim": lambda w: w.cache.trim(),
+    "StagingPool": lambda w: w.keep(ftcuda.StagingPool(w.device, 64)),
+    "StagingPool.lease": lambda w: w.keep(w.staging.lease(64)),
+    "StagingPool.lease and use": lambda w: w.buffer.copy_from(w.staging.lease(w.buffer.size), stream=w.stream),
+    "StagingPool.allocate": lambda w: w.keep(w.staging.allocate(64)),
+    "StagingPool.trim": lambda w: w.staging.trim(),
     "Buffer.close cached": lambda w: used(w, w.cache).close(),
     "Buffer.close uncached": lambda w: allocated(w, w.cache, w.device.default_stream).close(),
     "Buffer.close cached in a default stream": lambda w: allocated(w, w.cache, w.stream).close(w.device.default_stream),
@@ -345,8 +377,11 @@ def test_each_call_fails_in_turn(operation, image):
             warnings.simplefilter("always")
             world.close()
         warned += [warning.message for warning in caught]
+        if live_handles() != expected:
+            settle()
         return SimpleNamespace(error=error, again=again, warned=warned, calls=made, live=live_handles())
 
+    expected = {}
     run()
     normal = run()
     assert normal.error is None and not normal.warned

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ftcuda import LaunchConfig, LegacyPinnedMemoryResource, launch
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 pytestmark = pytest.mark.thread_unsafe(reason="hypothesis draws for one thread")
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 import ftcuda
 from ftcuda import ClosedError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import GraphBuilder
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
 pytestmark = [

@@ -1,6 +1,6 @@
 import pytest
 
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 SOURCE = """
 extern "C" __global__ void scale(const float* source, float* target, float factor, int count) {

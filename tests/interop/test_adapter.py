@@ -14,7 +14,7 @@ import pytest
 import ftcuda
 from ftcuda import StridedMemoryView
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.kernels import IS_SIMULATED, compile_code
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "adapter"
 COMPILER = shutil.which("c++") or shutil.which("g++")

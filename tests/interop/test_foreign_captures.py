@@ -9,7 +9,7 @@ import pytest
 import ftcuda
 from ftcuda import LaunchConfig, launch
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED
+from tests.kernels import IS_SIMULATED
 
 SIZE = 16
 NO_TRANSPOSE = 0

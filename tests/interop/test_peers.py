@@ -12,7 +12,7 @@ import pytest
 import ftcuda
 from ftcuda import Buffer, Kernel, LaunchConfig, LegacyPinnedMemoryResource, Stream, StridedMemoryView, launch
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED
+from tests.kernels import IS_SIMULATED
 
 # Its threads would be given the same buffers and write them; the tests that race make threads of their own.
 pytestmark = pytest.mark.thread_unsafe(reason="writes the buffers of its fixtures")

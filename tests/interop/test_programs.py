@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import ftcuda
-from tests.conftest import IS_SIMULATED, PROFILE, PTX_VERSIONS
+from tests.conftest import PROFILE
+from tests.kernels import IS_SIMULATED, PTX_VERSIONS
 
 FOLDER = Path(__file__).parent / "programs"
 PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.py") if path.stem != "common")
@@ -23,13 +24,13 @@ def ending(name):
     return f"import runpy; runpy.run_path({str(FOLDER / name)!r} + '.py', run_name='__main__'); print('ran to its end')"
 
 
-def test_there_are_eleven():
-    assert len(PROGRAMS) == 11
+def test_there_are_as_many_as_the_documents_say():
+    assert len(PROGRAMS) == 21 and sum(name.startswith("graph_") for name in PROGRAMS) == 10
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_with_ftcuda(run_python, name):
-    if name == "graphs" and not ftcuda.Device(0).features.conditional_graphs:
+    if name.startswith("graph") and not ftcuda.Device(0).features.conditional_graphs:
         pytest.skip("conditional nodes need a driver of CUDA 12.3")
     assert run_python(ending(name), **variables("ftcuda")).endswith("ran to its end\n")
 

@@ -23,7 +23,7 @@ from ftcuda import (
     launch,
 )
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.kernels import IS_SIMULATED, compile_code
 
 # Its threads would be given the same buffers and write them; the tests that race make threads of their own.
 pytestmark = pytest.mark.thread_unsafe(reason="writes the buffers of its fixtures")

@@ -58,7 +58,7 @@ def test_dealloc_touches_no_python_field():
 def test_the_classes_are_found():
     found = classes()
     uncleared = [name for name, entry in found.items() if not entry["cleared"]]
-    assert uncleared == ["BoundGraph", "BufferHandle"]  # each with its reason in the document
+    assert uncleared == ["BoundGraph", "BufferHandle", "BatchFuture", "Batcher"]  # each with its reason in the document
     with_dealloc = {name for name, entry in found.items() if entry["dealloc"]}
     written = sum(path.read_text().count("def __dealloc__") for path in OBJECTS.rglob("*.pyx"))
     assert len(with_dealloc) == written >= 12

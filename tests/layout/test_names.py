@@ -9,6 +9,7 @@ from tests.layout.test_layers import CORE, DECLARATIONS, OBJECTS, PACKAGE, STAND
 # Nouns that stand in wings of different names, and why.
 ELSEWHERE = {
     "deferred_release": "every call lets go of what is done before it raises or warns, so that raising in `support` needs it",
+    "when_done": "the part of the core's completion wing that objects have in `support`",
 }
 DECLARE = re.compile(r"^(?:cdef .*= )?declare_handle\((\w+)(?:, \w+)?\)$", re.MULTILINE)
 EXTERN = re.compile(r'^cdef extern from "_core/([^"]+)\.hpp"', re.MULTILINE)

@@ -12,10 +12,11 @@ import pytest
 
 import ftcuda
 import ftcuda.graph
+import ftcuda.serving
 
 ROOT = Path(__file__).resolve().parents[2]
 TABLE = tomllib.loads((ROOT / "docs" / "promise.toml").read_text())
-PUBLIC = {name: getattr(module, name) for module in (ftcuda, ftcuda.graph) for name in module.__all__}
+PUBLIC = {name: getattr(module, name) for module in (ftcuda, ftcuda.graph, ftcuda.serving) for name in module.__all__}
 
 
 def documented(thing, name):
@@ -83,7 +84,7 @@ def test_levels_are_those_of_the_docstrings(sections):
 
 def test_functions():
     for member, (level, _) in TABLE["functions"]["members"].items():
-        assert f"Thread safety: {level}" in inspect.getdoc(getattr(ftcuda, member)), member
+        assert f"Thread safety: {level}" in inspect.getdoc(PUBLIC[member]), member
 
 
 def test_calls_name_what_there_is(sections):

@@ -12,6 +12,9 @@ ENCODES = re.compile(r"\bencode\(|\bfsencode\(|\bPyUnicode_AsUTF8|\bPyUnicode_As
 # Lines that encode and give nothing to C.
 HARMLESS = {
     "_objects/support/texts.py": "zero_ended() itself",
+    "_objects/code/cached_program.py": "what a cache keeps beside an image",
+    "_objects/code/program_cache.py": "keys of caches",
+    "_objects/code/program_key.py": "parts of a digest",
     "testing/__main__.py": "a path for a hash",
     "testing/simulation.pyx": "names of a table, and the path of the driver that was loaded",
 }

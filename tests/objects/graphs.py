@@ -15,6 +15,7 @@ OUT_OF_MEMORY = 2
 DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
 needs_graphs = pytest.mark.skipif(DRIVER < (11, 4), reason="graphs need a driver of CUDA 11.4")
 needs_12 = pytest.mark.skipif(DRIVER < (12, 0), reason="updates of graphs need a driver of CUDA 12")
+needs_definitions = pytest.mark.skipif(DRIVER < (12, 3), reason="graph definitions need a driver of CUDA 12.3")
 
 
 def new_log(pinned):

@@ -10,7 +10,7 @@ import pytest
 
 import ftcuda
 from ftcuda import Buffer, Device, LaunchConfig, LegacyPinnedMemoryResource, launch
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 ONE = LaunchConfig(grid=1, block=1)
 

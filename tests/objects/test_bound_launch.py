@@ -8,7 +8,7 @@ import pytest
 
 from ftcuda import BoundLaunch, Buffer, ClosedError, LaunchConfig, LegacyPinnedMemoryResource, StridedMemoryView
 from ftcuda.testing import together
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 ONE = LaunchConfig(grid=1, block=1)
 

@@ -280,7 +280,7 @@ def test_memory_of_closed_streams_goes_back(cache, device, stream):
 def test_a_capturing_stream_passes_by(cache, stream, device):
     """What a graph uses it uses at each launch. Mutant: with the cache, its memory is somebody else's by then.
 
-    On a GPU the allocation becomes part of the graph; the simulated driver refuses it.
+    A pool's is refused, since the graph would allocate it.
     """
     freed(cache, KIB, stream)
     driver = ctypes.CDLL(ftcuda.driver_info().path)

@@ -16,7 +16,8 @@ from ftcuda import ClosedError, CUDAError, LegacyPinnedMemoryResource, launch
 from ftcuda.graph import Graph, GraphBuilder, GraphCompleteOptions, GraphDebugPrintOptions
 from ftcuda.testing import Schedule, faults, together
 from ftcuda.testing.schedule import point
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import seeds, simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 from tests.objects.graphs import (
     DRIVER,
     ONE,
@@ -503,7 +504,7 @@ def test_print(make_builder, code, tmp_path):
 
 def race_builders(device, code, act, parts=1):
     """Calls `act(index, builder, ...)` in two threads, for many captures: on the simulated driver under a seed each."""
-    for seed in range(40):
+    for seed in seeds(40):
         builder = device.create_graph_builder().begin_building()
         launch(builder, ONE, code.get_kernel("empty"))
         builders = builder.split(parts) if parts > 1 else (builder,)

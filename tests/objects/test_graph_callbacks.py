@@ -108,30 +108,37 @@ def test_what_it_raises_goes_to_the_hook(make_builder, code, pinned, stream, mon
     graph.close()
 
 
-def test_it_may_call_what_it_likes(make_builder, device, code, pinned, stream):
-    """In particular what a thread of the driver's must not: allocations, launches elsewhere, collections, other graphs' ends."""
+def test_it_calls_the_driver_for_nothing(make_builder, device, code, pinned, stream):
+    """A driver may let nobody in until the device is idle, which waits for the callback: decision 35."""
     builder = make_builder()
     other_builder = device.create_graph_builder()
     other_builder.begin_building()
     launch(other_builder, ONE, code.get_kernel("empty"))
     other = other_builder.end_building().complete()
     buffer, view = new_log(pinned)
-    side = device.create_stream()
+    append = code.get_kernel("append")
+    side, refused = device.create_stream(), []
 
     def work():
-        device.allocate(1 << 16, stream=side).close()
-        launch(side, ONE, code.get_kernel("append"), buffer, 7)
-        side.sync()
+        for call in (
+            lambda: device.allocate(1 << 16, stream=side), lambda: launch(side, ONE, append, buffer, 7), side.sync, side.record,
+            lambda: other.launch(side), device.create_stream, other_builder.complete, lambda: other.executable_count,
+        ):  # fmt: skip
+            try:
+                call()
+            except ftcuda.CUDAError as error:
+                refused.append((error.code, error.name))
         other.close()
         gc.collect()
 
     builder.begin_building()
     builder.callback(work)
-    launch(builder, ONE, code.get_kernel("append"), buffer, 8)
+    launch(builder, ONE, append, buffer, 8)
     graph = builder.end_building().complete()
     graph.launch(stream)
     stream.sync()
-    assert written(view) == [7, 8] and other.is_closed
+    assert refused == [(800, "CUDA_ERROR_NOT_PERMITTED")] * 8
+    assert written(view) == [8] and other.is_closed
     graph.close()
     other_builder.close()
     side.close()
@@ -219,7 +226,10 @@ def test_graphs_of_many_threads_call_back(make_builder, device):
 
 
 PROGRAM = """
-import ftcuda, threading
+import atexit, threading
+exit_began = threading.Event()
+atexit.register(exit_began.set)  # before ftcuda's own, and so called after it
+import ftcuda
 device = ftcuda.Device(0)
 stream = device.create_stream()
 builder = device.create_graph_builder()
@@ -238,7 +248,7 @@ print("leaving", flush=True)
 def test_exit_in_a_callback(run_python, ends):
     """The process ends, and nothing is called after its begin."""
     function = {
-        "returns": "lambda: (begun.set(), [None for _ in range(10**6)])",
+        "returns": "lambda: (begun.set(), exit_began.wait(30))",
         "waits for ever": "lambda: (begun.set(), threading.Lock().acquire(), threading.Event().wait())",
     }[ends]
     said = run_python(PROGRAM.format(function=function)).split("\n")

@@ -12,7 +12,8 @@ import ftcuda
 from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, NotSupportedError, launch
 from ftcuda.graph import GraphCompleteOptions
 from ftcuda.testing import Schedule, faults, together
-from tests.conftest import compile_code, simulated_only
+from tests.conftest import seeds, simulated_only
+from tests.kernels import compile_code
 from tests.objects.graphs import ONE, OUT_OF_MEMORY, assert_kept, assert_nothing_left, meet, needs_12, needs_graphs
 
 pytestmark = [
@@ -143,7 +144,7 @@ def test_an_executable_that_is_made_amid_an_update_is_not_launched(device, count
     """Mutant: it was made of the old graph, and is put in place behind the update."""
     graph, builders, stream = counting(2), [counting.builders[0], counting.build(step=16)], device.create_stream()
     graph.launch(device.create_stream())  # whose executable is the first
-    for seed in range(400):
+    for seed in seeds(400):
         graph.trim()
         update = partial(graph.update, builders[1 - seed % 2])
         together(2, lambda index, update=update: update() if index else graph.launch(stream), schedule=Schedule("pct", 10, seed))

@@ -6,7 +6,7 @@ import pytest
 import ftcuda
 from ftcuda import CUDAError, NotSupportedError, launch
 from ftcuda.graph import GraphBuilder, GraphCondition
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 from tests.objects.graphs import DRIVER, ONE, assert_nothing_left, new_log, written
 
 pytestmark = [

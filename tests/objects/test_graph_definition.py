@@ -21,13 +21,24 @@ from ftcuda.graph import (
     KernelNode,
     Parameter,
 )
-from ftcuda.testing import together
+from ftcuda.testing import faults, simulated_clock, together
 from ftcuda.typing import GraphConditionalType
-from tests.conftest import compile_code
-from tests.objects.graphs import DRIVER, ONE, assert_goes, assert_kept, assert_nothing_left, new_log, written
+from tests.conftest import simulated_only
+from tests.kernels import compile_code
+from tests.objects.graphs import (
+    DRIVER,
+    ONE,
+    assert_goes,
+    assert_kept,
+    assert_nothing_left,
+    meet,
+    needs_definitions,
+    new_log,
+    written,
+)
 
 pytestmark = [
-    pytest.mark.skipif(DRIVER < (12, 3), reason="graph definitions need a driver of CUDA 12.3"),
+    needs_definitions,
     pytest.mark.thread_unsafe(reason="counts what lives, and makes threads of its own"),
 ]
 
@@ -176,6 +187,64 @@ def test_updates_of_nodes_count_for_what_is_made_later(kernels, make_words, stre
     before.close()
     run(definition, stream)
     assert view[:4].tolist() == [5, 0x30003, 1, 5]
+
+
+class Amid(int):
+    """A number that calls something, once, while it becomes an argument."""
+
+    def __int__(self):
+        if self.calls:
+            self.calls.pop()()
+        return int.__int__(self)
+
+
+def test_arguments_are_for_the_kernel_that_is_there(kernels, make_log, stream):
+    """Another thread gives the node another kernel while they are packed."""
+    log = make_log()
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernels.put, log.memory, 1)
+    value = Amid(5)
+    value.calls = [lambda: node.update(kernel=kernels.append, args=(log.memory, 9))]
+    node.update(args=(log.memory, value))
+    assert node.kernel == kernels.append and not value.calls
+    run(definition, stream)
+    assert log.written() == [5]
+    value.calls = [lambda: node.update(kernel=kernels.nothing, args=())]
+    with pytest.raises(TypeError, match="takes 0 arguments"):
+        node.update(args=(log.memory, value))
+    assert node.kernel == kernels.nothing
+
+
+@simulated_only
+def test_what_is_said_of_a_launch_that_fails(device, stream):
+    """Of memory that is left only where some is. A device without pools allocates none in graphs."""
+    definition = GraphDefinition()
+    if not device.features.memory_pools:
+        with pytest.raises(NotSupportedError, match="does not offer it"):
+            definition.allocate(64)
+        return
+    allocated = definition.allocate(64)
+    allocated.deallocate(allocated.dptr)
+    graph = definition.instantiate()
+    graph.launch(stream)
+    with faults.failing("cuGraphLaunch", 1), pytest.raises(CUDAError):
+        graph.launch(stream)
+    graph.launch(stream)
+    stream.sync()
+    graph.close()
+
+
+def test_executable_nodes_are_equal_if_they_are_one_node_of_one_graph(kernels, make_words):
+    memory, _ = make_words()
+    definition = GraphDefinition()
+    nodes = [definition.memset(memory, 1, 4), definition.memset(memory, 2, 4)]
+    first, second = (definition.instantiate() for _ in range(2))
+    assert first[nodes[0]] == first[nodes[0]] and hash(first[nodes[0]]) == hash(first[nodes[0]])
+    assert first[nodes[0]] != first[nodes[1]] and first[nodes[0]] != second[nodes[0]]
+    with pytest.raises(TypeError):
+        first[nodes[0]].update(dst=None, value=1, width=4)
+    first.close()
+    second.close()
 
 
 def test_a_kernel_node_keeps_what_an_update_leaves_out(kernels, make_log, stream):
@@ -367,7 +436,7 @@ def test_destroyed_nodes(kernels, make_log, stream):
     one.destroy()
     one.destroy()
     assert not one.is_valid and one not in definition.nodes() and two.pred == set()
-    for call in (lambda: one.grid, lambda: one.launch(ONE, kernels.nothing), lambda: one.succ.add(two), lambda: graph[one].disable()):
+    for call in (lambda: one.grid, lambda: one.launch(ONE, kernels.nothing), lambda: one.succ.add(two), lambda: list(one.succ), lambda: two in one.pred, lambda: graph[one].disable()):
         with pytest.raises(RuntimeError, match="destroyed"):
             call()
     graph.launch(stream)
@@ -559,6 +628,175 @@ def test_all_executables_of_a_graph_take_a_change(device, kernels, make_words):
     graph.close()
 
 
+@pytest.mark.parametrize("later", ["updated", "added to", "collected"])
+def test_executables_made_later_have_the_child_graph_of_that_moment(device, kernels, make_words, later):
+    memory, view = make_words()
+
+    def put(value):
+        made = GraphDefinition()
+        return made, made.launch(ONE, kernels.put, memory, value)
+
+    definition, (other, inner) = GraphDefinition(), put(2)
+    node = definition.embed(put(1)[0])
+    graph = definition.instantiate(GraphCompleteOptions(max_concurrency=8))
+    graph[node].update(other)
+    if later == "updated":
+        inner.update(args=(memory, 3))
+    elif later == "added to":
+        inner.launch(ONE, kernels.nothing)
+    else:
+        del other, inner
+    others = [put(4) for _ in range(4)]  # where the collected one was
+    for _ in range(8):
+        view[:] = 0
+        stream = device.create_stream()
+        graph.launch(stream)
+        stream.sync()
+        assert view[0] == 2
+    assert graph.executable_count > 2 and others
+    graph.close()
+
+
+@simulated_only
+def test_an_executable_node_is_updated_while_the_graph_is_closed(device, kernels, stream):
+    """What it was given before stays until its launches are done, also if the update's end is the graph's."""
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    memory, own = resource.allocate(4), LegacyPinnedMemoryResource().allocate(4)
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernels.put, own, 1)
+    graph = definition.instantiate()
+    executable_node = graph[node]
+    executable_node.update(config=ONE, kernel=kernels.put, args=(memory, 7))
+    memory.close()
+    with simulated_clock() as clock:
+        clock.delay(stream, 1.0)
+        graph.launch(stream)
+        raised = meet(
+            "cuGraphExecNodeSetParams",
+            lambda: executable_node.update(config=ONE, kernel=kernels.put, args=(own, 8)),
+            graph.close,
+        )
+        assert raised is None and graph.is_closed and graph.executable_count == 0
+        ftcuda.memory.wait_for_deallocations()
+        assert resource.statistics.current_count == 1
+        clock.advance(1.0)
+    assert_nothing_left(resource, device)
+
+
+@simulated_only
+def test_what_the_driver_refuses_an_executable_node_is_told_of_none(device, kernels, make_words):
+    """Not of those that are made later either."""
+    memory, view = make_words()
+    definition = GraphDefinition()
+    put = definition.launch(ONE, kernels.put, memory, 1)
+    fill = definition.memset(int(memory.handle) + 4, 1, 1)
+    graph = definition.instantiate(GraphCompleteOptions(max_concurrency=8))
+    with faults.failing("cuGraphExecNodeSetParams", 999), pytest.raises(CUDAError):
+        graph[put].update(config=ONE, kernel=kernels.put, args=(memory, 5))
+    with faults.failing("cuGraphNodeSetEnabled", 999), pytest.raises(CUDAError):
+        graph[fill].disable()
+    assert graph[fill].is_enabled
+    for _ in range(8):
+        view[:] = 0
+        stream = device.create_stream()
+        graph.launch(stream)
+        stream.sync()
+        assert view[:2].tolist() == [1, 1]
+    assert graph.executable_count > 2
+    graph.close()
+
+
+@simulated_only
+def test_a_node_that_the_driver_does_not_update_stays_as_it_was(device, kernels, stream):
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    memory, other = resource.allocate(8), LegacyPinnedMemoryResource().allocate(8)
+    definition = GraphDefinition()
+    fill = definition.memset(memory, 1, 4)
+    with faults.failing("cuGraphNodeSetParams", 999), pytest.raises(CUDAError):
+        fill.update(dst=other, value=2, width=8)
+    assert (fill.dptr, fill.value, fill.width) == (int(memory.handle), 1, 4)
+    memory.close()
+    assert_kept(resource, device)
+    run(definition, stream)
+    assert not (np.frombuffer(other, np.uint8) == 2).any()
+    fill.destroy()
+    assert_nothing_left(resource, device)
+
+
+@pytest.mark.parametrize("end", ["close", "update"])
+def test_what_an_executable_was_given_outlives_the_graph(device, kernels, stream, held_clock, end):
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    memory, own = resource.allocate(4), LegacyPinnedMemoryResource().allocate(4)
+    definition = GraphDefinition()
+    node = definition.launch(ONE, kernels.put, own, 1)
+    graph = definition.instantiate()
+    graph[node].update(config=ONE, kernel=kernels.put, args=(memory, 7))
+    memory.close()
+    with held_clock():
+        graph.launch(stream)
+        if end == "close":
+            graph.close()
+        else:
+            graph.update(definition)
+        ftcuda.memory.wait_for_deallocations()
+        assert resource.statistics.current_count == 1
+    stream.sync()
+    assert_nothing_left(resource, device)
+    graph.close()
+
+
+def test_an_update_of_a_concurrent_graph_ties_it_to_another_definition(kernels, make_log):
+    log = make_log()
+    first, second = GraphDefinition(), GraphDefinition()
+    for definition in (first, second):
+        definition.launch(ONE, kernels.append, log.memory, 1)
+    graph = first.instantiate({"max_concurrency": 2})
+    graph.update(second)
+    first.empty()
+    with pytest.raises(RuntimeError, match="max_concurrency"):
+        second.empty()
+    graph.close()
+    second.empty()
+
+
+def test_edges_that_are_named_twice_are_one():
+    definition = GraphDefinition()
+    one, two = definition.empty(), definition.empty()
+    one.succ.update([two, two], [two])
+    assert definition.edges() == {(one, two)}
+    two.pred.discard(one)
+    assert definition.edges() == set()
+
+
+def test_sizes_beyond_all_numbers_do_not_fit(kernels, make_words):
+    memory, _ = make_words()
+    definition = GraphDefinition()
+    for value, sizes in ((b"1234", (2**62,)), (0, (1, 5, 2**62)), (0, (2**63 - 1, 3, 2**62))):
+        with pytest.raises(ValueError, match="smaller"):
+            definition.memset(memory, value, *sizes)
+    assert definition.nodes() == set()
+
+
+def test_events_of_a_capture_are_refused(device):
+    builder = device.create_graph_builder().begin_building()
+    event = builder.stream.record()
+    definition = GraphDefinition()
+    for call in (definition.record, definition.wait):
+        with pytest.raises(RuntimeError):
+            call(event)
+    builder.end_building()
+    assert definition.nodes() == set()
+
+
+def test_much_dynamic_shared_memory(kernels, stream):
+    definition = GraphDefinition()
+    node = definition.launch(LaunchConfig(grid=1, block=1, shmem_size=64 << 10), kernels.nothing)
+    run(definition, stream)
+    node.update(config=LaunchConfig(grid=1, block=1, shmem_size=80 << 10))
+    run(definition, stream)
+    assert node.shmem_size == 80 << 10
+
+
 def test_a_definition_with_a_concurrent_graph_stays(kernels, make_log, stream):
     log = make_log()
     definition = GraphDefinition()
@@ -629,9 +867,9 @@ def test_a_captured_definition_with_parameters_does_not_change(device, kernels, 
     (node,) = definition.nodes()
     graph = definition.instantiate()
     for call in (node.destroy, lambda: definition.launch(ONE, kernels.nothing), lambda: GraphDefinition().embed(definition)):
-        with pytest.raises(NotSupportedError, match="by name"):
+        with pytest.raises(NotSupportedError, match="replace arguments, and"):
             call()
-    with pytest.raises(NotSupportedError, match="by name"):
+    with pytest.raises(NotSupportedError, match="replace arguments, and"):
         graph[node].update(config=ONE, kernel=kernels.append, args=(log.memory, 3))
     graph.bind().launch(stream, value=2)
     stream.sync()
@@ -685,12 +923,102 @@ def test_conditional_nodes_of_other_kinds(kernels, make_log, stream):
     assert {type(each).__name__ for each in definition.nodes()} == {"IfElseNode", "SwitchNode", "WhileNode"}
 
 
+@needs_else
+def test_conditions_of_nodes_that_are_gone_need_nodes_again(device, kernels, make_log, stream):
+    log = make_log()
+    definition = GraphDefinition()
+    outer = definition.create_condition(1)
+    node = definition.if_else(outer)
+    inner = node.then.create_condition(1)
+    node.then.if_then(inner)
+    node.destroy()
+    last = definition
+    for condition in (outer, inner):
+        with pytest.raises(RuntimeError, match="without a conditional node"):
+            definition.instantiate()
+        last = last.if_then(condition)
+        last.then.launch(ONE, kernels.append, log.memory, 1)
+    run(definition, stream)
+    assert log.written() == [1, 1]
+
+
 def test_a_conditional_graph_is_not_embedded(kernels):
     definition = GraphDefinition()
     other = GraphDefinition()
     other.if_then(other.create_condition(1))
     with pytest.raises(CUDAError):
         definition.embed(other)
+    assert definition.nodes() == set()
+
+
+needs_pools = pytest.mark.skipif(
+    not ftcuda.Device(0).features.memory_pools, reason="memory of graphs needs a device with pools"
+)
+
+
+@needs_pools
+def test_memory_of_nodes(device, make_words, stream):
+    memory, view = make_words()
+    definition = GraphDefinition()
+    allocated = definition.allocate(64, device=device)
+    filled = allocated.memset(allocated.dptr, np.int32(5), 16)
+    freed = filled.memcpy(memory, allocated.dptr, 64).deallocate(allocated.dptr)
+    assert allocated.bytesize == 64 and allocated.device_id == 0 and allocated.peer_access == ()
+    assert allocated.memory_type == "device" and freed.dptr == allocated.dptr != 0
+    graph = definition.instantiate()
+    for _ in range(3):
+        view[:] = 0
+        graph.launch(stream)
+        stream.sync()
+        assert (view == 5).all()
+    for call in (definition.instantiate, lambda: definition.instantiate({"max_concurrency": 2})):
+        with pytest.raises(NotSupportedError, match="one executable at a time"):
+            call()
+    with pytest.raises(NotSupportedError, match="allocates memory"):
+        GraphDefinition().embed(definition)
+    with pytest.raises(CUDAError):  # which the driver takes out of no graph
+        freed.destroy()
+    graph.close()
+
+
+@needs_pools
+def test_memory_that_no_node_frees(stream):
+    definition = GraphDefinition()
+    pointer = definition.allocate(64).dptr
+    graph = definition.instantiate()
+    graph.launch(stream)
+    with pytest.raises(RuntimeError, match="not freed"):
+        graph.launch(stream)
+    freeing = GraphDefinition()
+    freeing.deallocate(pointer)
+    other = freeing.instantiate()
+    other.launch(stream)
+    graph.launch(stream)
+    other.launch(stream)
+    stream.sync()
+    graph.close()
+    again = definition.instantiate({"auto_free_on_launch": True})
+    again.launch(stream)
+    again.launch(stream)
+    other.launch(stream)
+    stream.sync()
+    for each in (again, other):
+        each.close()
+
+
+@needs_pools
+def test_bad_allocations(device):
+    definition = GraphDefinition()
+    for error, call in (
+        (ValueError, lambda: definition.allocate(0)),
+        (TypeError, lambda: definition.allocate("64")),
+        (ValueError, lambda: definition.allocate(64, memory_type="elsewhere")),
+        (TypeError, lambda: definition.allocate(64, peer_access=0)),
+        (TypeError, lambda: definition.deallocate(None)),
+        (CUDAError, lambda: definition.deallocate(4096)),
+    ):
+        with pytest.raises(error):
+            call()
     assert definition.nodes() == set()
 
 

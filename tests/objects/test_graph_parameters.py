@@ -3,6 +3,8 @@
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor, wait
+from inspect import signature
+from itertools import permutations
 from time import monotonic
 from types import SimpleNamespace
 from unicodedata import normalize
@@ -14,7 +16,8 @@ import ftcuda
 from ftcuda import ClosedError, LaunchConfig, LegacyPinnedMemoryResource, NotSupportedError, StridedMemoryView, launch
 from ftcuda.graph import BoundGraph, GraphCompleteOptions, Parameter
 from ftcuda.testing import Schedule, faults, together
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import seeds, simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 from tests.objects.graphs import ONE, assert_goes, assert_kept, assert_nothing_left, needs_12
 
 pytestmark = [needs_12, pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what lives")]
@@ -290,7 +293,7 @@ def test_an_argument_on_another_device(run_python):
         "import numpy, ftcuda\n"
         "from ftcuda import Device, LaunchConfig, StridedMemoryView, launch\n"
         "from ftcuda.graph import Parameter\n"
-        "from tests.conftest import compile_code\n"
+        "from tests.kernels import compile_code\n"
         "devices = Device(0), Device(1)\n"
         "streams = [device.create_stream() for device in devices]\n"
         "buffers = [device.allocate(16, stream=stream) for device, stream in zip(devices, streams)]\n"
@@ -350,19 +353,21 @@ def test_where_a_parameter_belongs(device, kernels, words, stream):
         type("Named", (Parameter,), {})
 
 
+class Name(str):
+    """A text that lies about what it is."""
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+    def __str__(self):
+        return "other"
+
+
 def test_names_of_parameters(device, kernels, words, stream):
     """What a call may have as a keyword, as the parser reads it."""
-
-    class Name(str):
-        def __eq__(self, other):
-            return True
-
-        def __hash__(self):
-            return 1
-
-        def __str__(self):
-            return "other"
-
     memory, view = words()
     name = Parameter(Name("value"), 1).name
     assert type(name) is str and name == "value"
@@ -373,6 +378,55 @@ def test_names_of_parameters(device, kernels, words, stream):
     graph.bind().launch(stream, **{normalize("NFKC", "\ufb01"): 20, "m\u00e4rz": 300})
     stream.sync()
     assert view[0] == 320
+    graph.close()
+
+
+def test_names_in_any_order(device, kernels, words, stream):
+    """Some of four, in each order, from the text of a call and from names that a program made."""
+    memory, view = words()
+    captured = {"first": 1, "second": 2, "self": 4, "stream": 8}
+    graph = built(device, *((kernels.add, memory, Parameter(name, value), 0) for name, value in captured.items()))
+    bound, expected = graph.bind(), 0
+    for count in range(len(captured) + 1):
+        for names in permutations(captured, count):
+            given = {name: 10 * value for name, value in captured.items() if name in names}
+            bound.launch(stream, **{name: given[name] for name in names})
+            bound.launch(stream, **{"".join(list(name)): given[name] for name in names})
+            expected += 2 * sum(({**captured, **given}).values())
+    bound.launch(stream, second=0, stream=0, self=0, first=100)
+    stream.sync()
+    assert view[0] == expected + 100
+    graph.close()
+
+
+def test_names_that_are_no_plain_texts(device, kernels, words, stream):
+    memory, view = words()
+    graph = built(device, (kernels.add, memory, Parameter("value", 1), 0))
+    bound = graph.bind()
+    bound.launch(stream, **{Name("value"): 20})
+    with pytest.raises(TypeError, match="no parameter name"):
+        bound.launch(stream, **{Name("name"): 300})
+    stream.sync()
+    assert view[0] == 20
+    graph.close()
+
+
+def test_launches_that_are_called_wrongly(device, kernels, words, stream):
+    memory, view = words()
+    graph = built(device, (kernels.put, memory, Parameter("value", 1)))
+    bound = graph.bind()
+    for wrong in ((), (stream, 1)):
+        with pytest.raises(TypeError, match=rf"exactly 1 positional argument \({len(wrong)} given\)"):
+            bound.launch(*wrong)
+        with pytest.raises(TypeError, match="exactly 1 positional"):
+            bound.launch(*wrong, value=1)
+    with pytest.raises(TypeError, match="BoundGraph' objects"):
+        BoundGraph.launch(graph, stream)
+    with pytest.raises(TypeError):
+        bound.launch(1, value=1)
+    assert str(signature(bound.launch)) == "(stream, /, **arguments)"
+    stream.sync()
+    assert view[0] == 0
     graph.close()
 
 
@@ -436,7 +490,7 @@ def test_launches_that_meet_have_their_own_arguments(device, kernels):
     streams = [device.create_stream() for _ in range(2)]
     memory = LegacyPinnedMemoryResource().allocate(8)
     values = np.frombuffer(memory, np.int32)
-    for seed in range(60):
+    for seed in seeds(60):
         values[:] = 0
         together(
             2,
@@ -455,10 +509,10 @@ def test_what_has_parameters_stays_as_it_is(device, kernels, words, stream):
     launch(builder, ONE, kernels.put, memory, Parameter("value", 1))
     graph = builder.end_building().complete()
     outer = device.create_graph_builder().begin_building()
-    with pytest.raises(NotSupportedError, match="replace arguments by name"):
+    with pytest.raises(NotSupportedError, match="replace arguments, and"):
         outer.embed(builder)
     outer.end_building()
-    with pytest.raises(NotSupportedError, match="replace arguments by name"):
+    with pytest.raises(NotSupportedError, match="replace arguments, and"):
         graph.update(builder)
     if device.features.conditional_graphs:
         outer = device.create_graph_builder().begin_building()
@@ -599,7 +653,7 @@ def test_maps_that_change_while_they_are_captured(device, maps, stream):
     map = maps.of(first)
     moments = {bytes(view.as_tensor_map((8, 8))) for view in views}
     log = Log(stream)
-    for seed in range(1500):
+    for seed in seeds(1500):
         builder = device.create_graph_builder().begin_building()
         map.replace_address(views[seed % 2])
 

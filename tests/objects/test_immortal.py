@@ -5,10 +5,14 @@ import sysconfig
 import threading
 import weakref
 
+import numpy as np
 import pytest
 
-from ftcuda import LaunchConfig, launch, make_immortal
+from ftcuda import LaunchConfig, LegacyPinnedMemoryResource, launch, make_immortal
+from ftcuda.graph import Parameter
+from ftcuda.serving import Batcher
 from ftcuda.testing import together
+from tests.objects.graphs import needs_12
 
 counted = pytest.mark.skipif(
     not sysconfig.get_config_var("Py_GIL_DISABLED") or sys.version_info >= (3, 14),
@@ -83,6 +87,42 @@ def test_immortal_buffers_are_closed(run_python):
         "print('done')\n"
     )
     assert run_python(program).split() == ["done"]
+
+
+@counted
+def test_a_batcher(device):
+    """It goes on to work, and gives back what it has when it is drained."""
+    batcher = Batcher(
+        lambda batch: batch["y"].copy_from(batch["x"], stream=batch.stream), inputs={"x": ("int32", (1,))},
+        outputs={"y": ("int32", (1,))}, batch_sizes=(1, 4), device=device, capture=False,
+    )  # fmt: skip
+    make_immortal(batcher)
+    before = sys.getrefcount(batcher)
+    futures = together(4, lambda index: [batcher.submit(np.array([value], np.int32)) for value in range(50)])
+    assert [[int(each.result(20)[0]) for each in mine] for mine in futures] == [list(range(50))] * 4
+    assert sys.getrefcount(batcher) == before
+    batcher.drain(20)
+
+
+@counted
+@needs_12
+def test_graphs(device, stream, code):
+    counter = device.allocate(4, stream=stream)
+    counter.fill(0, stream=stream)
+    builder = device.create_graph_builder().begin_building()
+    launch(builder, LaunchConfig(grid=1, block=1), code.get_kernel("increment"), Parameter("counter", counter))
+    graph = builder.end_building().complete()
+    bound = graph.bind()
+    make_immortal(graph, bound)
+    before = sys.getrefcount(graph), sys.getrefcount(bound)
+    graph.launch(stream)
+    bound.launch(stream, counter=counter)
+    assert (sys.getrefcount(graph), sys.getrefcount(bound)) == before
+    seen = counter.copy_to(LegacyPinnedMemoryResource().allocate(4), stream=stream)
+    stream.sync()
+    assert int.from_bytes(bytes(seen), "little") == 2
+    graph.close()
+    counter.close()
 
 
 @pytest.mark.parametrize("wrong", [None, 3, "kernel", LaunchConfig, object()])

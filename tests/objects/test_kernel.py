@@ -2,7 +2,8 @@ import pytest
 
 import ftcuda
 from ftcuda import CUDAError, Kernel, LaunchConfig, ObjectCode, launch
-from tests.conftest import SAXPY, compile_code, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import SAXPY, compile_code
 
 
 def test_description(saxpy):

@@ -12,7 +12,7 @@ import pytest
 import ftcuda
 from ftcuda import Buffer, CooperativeLaunchError, CUDAError, LaunchConfig, LegacyPinnedMemoryResource, launch
 from ftcuda.testing import together
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 ONE = LaunchConfig(grid=1, block=1)
 

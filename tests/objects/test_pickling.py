@@ -13,12 +13,14 @@ import numpy as np
 import pytest
 
 import ftcuda
+import ftcuda.graph
 import ftcuda.memory
 import ftcuda.typing
 import ftcuda.utils
 from ftcuda import Device, LaunchConfig, ObjectCode, Program, StridedMemoryView, launch
 from ftcuda.memory import hooks
-from tests.conftest import IS_SIMULATED, compile_code
+from tests.kernels import IS_SIMULATED, compile_code
+from tests.objects.graphs import needs_definitions
 
 SOURCE = '__device__ int cell = 3; template <class T> __global__ void store(T* p, T a) { *p = a + cell; }'
 
@@ -58,6 +60,7 @@ def bound(device, stream, saxpy, pinned):
         plain,
         ftcuda.LegacyPinnedMemoryResource(),
         ftcuda.CachingMemoryResource(plain),
+        ftcuda.StagingPool(device, 64),
         ftcuda.StatisticsMemoryResource(plain),
         ftcuda.LimitingMemoryResource(plain, 1024),
         ftcuda.TrackingMemoryResource(plain),
@@ -70,6 +73,9 @@ def bound(device, stream, saxpy, pinned):
     if device.features.memory_pools:
         pool = ftcuda.DeviceMemoryResource(device)
         objects += [pool, pool.attributes]
+        if device.features.graphs:
+            graphs = ftcuda.GraphMemoryResource(device)
+            objects += [graphs, graphs.attributes]
     if device.features.tensor_maps:
         tensor = device.allocate(64 * 4, stream=stream)
         objects.append(StridedMemoryView.from_buffer(tensor, (64,), dtype="f4").as_tensor_map((16,)))
@@ -90,6 +96,7 @@ def travellers(device, code):
         ftcuda.driver_info(),
         LaunchConfig(grid=(2, 3), block=32, cluster=None, shmem_size=16, is_cooperative=True),
         ftcuda.ProgramOptions(define_macro=("A", "1")),
+        ftcuda.LinkerOptions(verbose=True),
         ftcuda.StreamOptions(priority=-1),
         ftcuda.EventOptions(timing_enabled=True),
         ftcuda.DeviceMemoryResourceOptions(max_size=5),
@@ -97,6 +104,7 @@ def travellers(device, code):
         ftcuda.ManagedMemoryResourceOptions(),
         ftcuda.TensorMapDescriptorOptions((1, 2), swizzle=ftcuda.TensorMapSwizzle.SWIZZLE_32B),
         ftcuda.CachingMemoryResource(ftcuda.SynchronousMemoryResource(device)).statistics,
+        ftcuda.StagingPool(device, 64).statistics,
         ftcuda.StatisticsMemoryResource(ftcuda.SynchronousMemoryResource(device)).statistics,
         code.get_kernel("saxpy").arguments_info,
         code.get_kernel("saxpy").occupancy.max_potential_block_size(0, 0),
@@ -109,9 +117,14 @@ def test_every_public_class_is_one_or_the_other(bound, device, code):
     """Mutant: a class left out of process_bound.pyx says that its C field cannot be converted to a Python object."""
     stay = {kind for each in bound for kind in type(each).__mro__}
     go = {kind for each in travellers(device, code) for kind in type(each).__mro__}
-    features = {ftcuda.DeviceMemoryResource: "memory_pools", ftcuda.TensorMapDescriptor: "tensor_maps"}
-    lacking = {kind for kind, feature in features.items() if not getattr(device.features, feature)}
-    for kind in public_classes() - stay - go - lacking - {Program, ObjectCode}:
+    features = {
+        ftcuda.DeviceMemoryResource: ("memory_pools",),
+        ftcuda.GraphMemoryResource: ("memory_pools", "graphs"),
+        ftcuda.TensorMapDescriptor: ("tensor_maps",),
+    }
+    lacking = {kind for kind, names in features.items() if not all(getattr(device.features, name) for name in names)}
+    caches = {ftcuda.utils.ProgramCacheResource, ftcuda.utils.InMemoryProgramCache, ftcuda.utils.FileStreamProgramCache}
+    for kind in public_classes() - stay - go - lacking - {Program, ObjectCode, ftcuda.Linker} - caches:
         assert issubclass(kind, BaseException | Enum) or getattr(kind, "_is_protocol", False), kind
 
 
@@ -121,6 +134,32 @@ def test_what_belongs_to_this_process_says_so(bound):
             with pytest.raises(TypeError, match="it belongs to this process; ") as caught:
                 attempt(each)
             assert f"cannot pickle {each!r}: " in str(caught.value)
+
+
+@needs_definitions
+def test_what_is_of_a_graph_says_so(device, code):
+    builder = device.create_graph_builder().begin_building()
+    scratch = builder.scratch(64)
+    launch(builder, LaunchConfig(grid=1, block=1), code.get_kernel("saxpy"), 0, 1.0, scratch, scratch)
+    graph = builder.end_building().complete()
+    definition = ftcuda.graph.GraphDefinition()
+    node = definition.empty()
+    made = definition.instantiate()
+    objects = [builder, scratch, graph, definition, node, made, definition.callback(print), definition.join()]
+    for each in objects:
+        for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+            with pytest.raises(TypeError, match="it belongs to this process; build the graph there"):
+                attempt(each)
+    for each in (graph, made, builder):
+        each.close()
+
+
+def test_no_object_takes_a_state(device, stream):
+    """Fields are constant. Mutant: methods for pickling that Cython adds by itself, by which a device became another one."""
+    for each in (device, stream, device.create_event(), device.memory_resource):
+        with pytest.raises((AttributeError, TypeError)):
+            each.__setstate__((7,))
+    assert device.device_id == 0 and Device(0) is device
 
 
 @pytest.mark.parametrize("protocol", range(2, pickle.HIGHEST_PROTOCOL + 1))

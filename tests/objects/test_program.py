@@ -10,7 +10,8 @@ import pytest
 import ftcuda
 from ftcuda import CUDAError, LaunchConfig, NVRTCError, ObjectCode, Program, ProgramOptions, launch
 from ftcuda.testing import together
-from tests.conftest import IS_SIMULATED, compile_code, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import IS_SIMULATED, compile_code
 
 TEMPLATE = "template <class T> __global__ void scale(T* x, T a) { x[threadIdx.x] *= a; }"
 

@@ -278,9 +278,9 @@ def test_what_the_options_of_cuda_12_do(tmp_path):
     assert "^" in compiled(UNUSED)[1] and "^" not in compiled(UNUSED, brief_diagnostics=True)[1]
     code = Program(SOURCE, "c++", {"link_time_optimization": True, "gen_opt_lto": True, "arch": "sm_80"}).compile("ltoir")
     assert code.code_type == "ltoir" and len(code.code) > 1000 and code.kernel_names == []
-    with pytest.raises(ftcuda.NotSupportedError, match="linker"):
+    with pytest.raises(ftcuda.NotSupportedError, match="it is for a Linker"):
         code.get_kernel("k")
-    with pytest.raises(ftcuda.NotSupportedError, match="linker"):
+    with pytest.raises(ftcuda.NotSupportedError, match="it is for a Linker"):
         code.get_global("k")
 
 

@@ -585,7 +585,7 @@ def test_a_section_is_not_held_in_a_forked_child(run_python):
     """Neither waits for threads that are not there."""
     run_python(
         """
-import os, threading, warnings
+import os, signal, threading, warnings
 from ftcuda import Device, ForkedProcessError
 stream = Device(0).create_stream()
 event = stream.record()
@@ -600,15 +600,17 @@ inside.wait()
 warnings.simplefilter("ignore", DeprecationWarning)
 child = os.fork()
 if child == 0:
+    signal.alarm(10)  # a child that hangs ends, and so fails
     for use in (lambda: stream.wait(event), stream.record, stream.exclusive().__enter__):
         try: use()
         except ForkedProcessError: pass
         else: os._exit(1)
     stream.close()
     os._exit(0)
-assert os.waitpid(child, 0)[1] == 0
+outcome = os.waitpid(child, 0)[1]
 leave.set()
 thread.join()
 stream.record()
+assert outcome == 0
 """
     )

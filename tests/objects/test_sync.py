@@ -8,7 +8,8 @@ import pytest
 
 from ftcuda import CUDAError, LaunchConfig, launch
 from ftcuda.testing import simulated_clock, together
-from tests.conftest import IS_SIMULATED, expires, simulated_only
+from tests.conftest import expires, simulated_only
+from tests.kernels import IS_SIMULATED
 
 ONE = LaunchConfig(grid=1, block=1)
 SHORTEST = 0.01  # seconds that a wait for a device takes before it gives up

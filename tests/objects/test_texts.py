@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ftcuda import ObjectCode, Program, ProgramOptions
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 SOURCE = """
 __device__ int counter;

@@ -7,7 +7,7 @@ import pytest
 
 import ftcuda
 from ftcuda import ObjectCode, Program, StridedMemoryView, typing
-from tests.conftest import compile_code
+from tests.kernels import compile_code
 
 SOURCE = 'extern "C" __global__ void k() {}'
 

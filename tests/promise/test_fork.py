@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import ftcuda
+
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [
     pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork"),
@@ -174,3 +176,51 @@ os._exit(0)
 """
     )
     assert said == "True\n"
+
+
+AMID = """
+import os, signal, threading, warnings
+import ftcuda
+from ftcuda import Linker, ObjectCode, Program
+
+warnings.simplefilter("ignore")  # Python's own about forking
+program = Program('extern "C" __global__ void k(int* p) { *p = 3; }', "c++", {"arch": "compute_80"})
+ptx = ObjectCode.from_ptx(program.compile("ptx").code)
+linker = Linker(ptx, options={"arch": "sm_80"})
+work = WORK
+wanted, over = work().code, threading.Event()
+
+def repeat():
+    while not over.is_set():
+        work()
+
+threads = [threading.Thread(target=repeat) for _ in range(2)]
+for thread in threads:
+    thread.start()
+outcomes = []
+while len(outcomes) < 100 and 3 not in outcomes[5:]:
+    child = os.fork()
+    if child == 0:
+        signal.alarm(20)  # a child that hangs ends, and so fails
+        try:
+            right = work().code == wanted
+        except ftcuda.ForkedProcessError:
+            os._exit(3)
+        os._exit(0 if right else 1)
+    outcomes.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+over.set()
+for thread in threads:
+    thread.join()
+child = os.fork()
+if child == 0:  # nobody is amid one now
+    os._exit(0 if work().code == wanted else 1)
+print(set(outcomes) <= {0, 3}, 3 in outcomes, os.waitpid(child, 0)[1])
+"""
+
+
+@pytest.mark.parametrize("work", ["lambda: program.compile('ptx')", "lambda: linker.link('cubin')"], ids=["compiles", "links"])
+def test_a_child_that_was_forked_amid_a_compilation(run_python, work):
+    """It says so. Mutant: it waits for ever for a lock that a thread of its parent had."""
+    if "linker" in work and ftcuda.nvrtc_version() < (12, 3):
+        pytest.skip("there is no nvJitLink of CUDA 11")
+    assert run_python(AMID.replace("WORK", work)).split() == ["True", "True", "0"]

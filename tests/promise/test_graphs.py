@@ -13,7 +13,8 @@ import ftcuda
 from ftcuda import Buffer, LaunchConfig, StridedMemoryView, launch
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import faults, simulation
-from tests.conftest import IS_SIMULATED, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import IS_SIMULATED
 
 ONE = LaunchConfig(grid=1, block=1)
 RELAXED = 2  # CUstreamCaptureMode

@@ -27,7 +27,8 @@ from ftcuda import (
     launch,
 )
 from ftcuda.testing import Schedule, faults, simulation, together
-from tests.conftest import SAXPY, compile_code, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import SAXPY, compile_code
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="holds driver calls of the whole process")]
 

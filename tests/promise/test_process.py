@@ -250,7 +250,7 @@ def test_housekeeping_does_not_end_a_capture(device, code, mode):
     import ctypes
 
     from ftcuda.testing import together
-    from tests.conftest import SAXPY, compile_code
+    from tests.kernels import SAXPY, compile_code
 
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     stream, other = device.create_stream(), device.create_stream()

@@ -89,7 +89,7 @@ POISONED = """
 import weakref
 import ftcuda
 from ftcuda.testing import faults, simulation
-from tests.conftest import SAXPY, compile_code
+from tests.kernels import SAXPY, compile_code
 from tests.promise.test_service import Producer
 
 device = ftcuda.Device(0)

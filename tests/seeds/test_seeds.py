@@ -12,7 +12,7 @@ import pytest
 
 import ftcuda
 from ftcuda import LaunchConfig, LegacyPinnedMemoryResource, StridedMemoryView, launch
-from tests.conftest import IS_SIMULATED
+from tests.kernels import IS_SIMULATED
 
 ROOT = Path(__file__).parents[2]
 

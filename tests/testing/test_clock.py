@@ -10,7 +10,8 @@ import pytest
 import ftcuda
 from ftcuda import LaunchConfig, launch
 from ftcuda.testing import DeadlockError, Schedule, schedule, settle, simulated_clock, together
-from tests.conftest import compile_code, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import compile_code
 
 pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="moves the clock of the process")]
 

@@ -79,7 +79,16 @@ def test_a_program_with_cubins(run_guest, program, expected):
     assert '.compile("cubin"' in (PROGRAMS / program).read_text()
 
 
-@pytest.mark.parametrize("program", sorted(path.name for path in ORDINARY.glob("*.py") if path.stem != "common"))
+NOT_YET = {"graph_node_updates.py": "cuda.core asks for attributes of kernel nodes, which the simulated driver has not"}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=NOT_YET[name])) if name in NOT_YET else name
+        for name in sorted(path.name for path in ORDINARY.glob("*.py") if path.stem != "common")
+    ],
+)
 def test_the_programs_that_ftcuda_runs_too(run_guest, program):
     """Each checks its own values: tests/interop/test_programs.py runs them with ftcuda."""
     run_guest(ORDINARY / program, FTCUDA_PROGRAM_CORE="cuda.core")

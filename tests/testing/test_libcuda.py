@@ -12,7 +12,8 @@ import sys
 import pytest
 
 import ftcuda
-from tests.conftest import PROFILE, PTX_VERSIONS, simulated_only
+from tests.conftest import PROFILE, simulated_only
+from tests.kernels import PTX_VERSIONS
 
 pytestmark = simulated_only
 

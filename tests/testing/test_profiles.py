@@ -2,7 +2,8 @@
 
 import pytest
 
-from tests.conftest import PTX_VERSIONS, simulated_only
+from tests.conftest import simulated_only
+from tests.kernels import PTX_VERSIONS
 
 pytestmark = simulated_only
 

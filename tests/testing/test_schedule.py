@@ -89,6 +89,57 @@ def test_a_deadlock_is_reported_with_everybodys_place(device):
         assert f'File "{__file__}"' in stack and "\n    with second:\n" in stack
 
 
+@pytest.mark.parametrize("seconds", [0.15, 0], ids=["for-long", "for-a-moment"])
+def test_a_thread_that_is_not_scheduled_has_a_lock(seconds):
+    """It lets go without a turn; the scheduled ones wait for it, and nobody says that they cannot go on."""
+    lock, wanted, held = schedule.Lock(), threading.Semaphore(0), threading.Semaphore(0)
+    times = 2 if seconds else 200
+    over, counted = threading.Event(), []
+
+    def outside():
+        while wanted.acquire() and not over.is_set():
+            with lock:
+                held.release()
+                over.wait(seconds)  # if for long, until the scheduled ones let others go on
+
+    def work(index):
+        for _ in range(times):
+            wanted.release()
+            if seconds:
+                held.acquire()
+            with lock:
+                counted.append(index)
+
+    other = threading.Thread(target=outside)
+    other.start()
+    try:
+        for seed in range(3):
+            together(2, work, schedule=Schedule("pct", depth=2, seed=seed))
+    finally:
+        over.set()
+        wanted.release()
+        other.join()
+    assert counted.count(0) == counted.count(1) == 3 * times
+
+
+def test_a_thread_that_is_not_scheduled_uses_the_same_stream(device):
+    """It takes the locks of the library in no order that the seed knows."""
+    stream, over = device.create_stream(), threading.Event()
+
+    def outside():
+        while not over.is_set():
+            stream.record().close()
+
+    other = threading.Thread(target=outside)
+    other.start()
+    try:
+        for seed in range(20):
+            together(2, lambda _: [stream.record().close() for _ in range(20)], schedule=Schedule("random", seed=seed))
+    finally:
+        over.set()
+        other.join()
+
+
 def test_sections_in_opposite_orders(run_python):
     """The deadlock is found, and said who waits where; in a build without schedule points, only that nobody moves."""
     said = run_python(

@@ -87,6 +87,7 @@ inline const CUstream CU_STREAM_LEGACY = reinterpret_cast<CUstream>(0x1);
 inline const CUstream CU_STREAM_PER_THREAD = reinterpret_cast<CUstream>(0x2);
 
 enum : unsigned { CU_STREAM_DEFAULT = 0, CU_STREAM_NON_BLOCKING = 1 };
+enum : unsigned { CU_STREAM_WRITE_VALUE_DEFAULT = 0, CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER = 1 };
 enum : unsigned {
     CU_EVENT_DEFAULT = 0,
     CU_EVENT_BLOCKING_SYNC = 1,
@@ -140,6 +141,8 @@ enum : int {  // CUgraphNodeType
     CU_GRAPH_NODE_TYPE_EMPTY = 5,
     CU_GRAPH_NODE_TYPE_WAIT_EVENT = 6,
     CU_GRAPH_NODE_TYPE_EVENT_RECORD = 7,
+    CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10,
+    CU_GRAPH_NODE_TYPE_MEM_FREE = 11,
     CU_GRAPH_NODE_TYPE_CONDITIONAL = 13,
 };
 
@@ -228,6 +231,45 @@ struct CUDA_CONDITIONAL_NODE_PARAMS {
     CUcontext ctx;
 };
 
+enum : int { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_ALLOCATION_TYPE_MANAGED = 2 };
+enum : int { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
+enum : int { CU_MEM_ACCESS_FLAGS_PROT_NONE = 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
+
+enum : int {  // CUmemLocationType
+    CU_MEM_LOCATION_TYPE_INVALID = 0,
+    CU_MEM_LOCATION_TYPE_DEVICE = 1,
+    CU_MEM_LOCATION_TYPE_HOST = 2,
+    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
+};
+
+struct CUmemLocation {
+    int type;
+    int id;
+};
+
+struct CUmemAccessDesc {
+    CUmemLocation location;
+    int flags;
+};
+
+struct CUmemPoolProps {
+    int allocType;
+    int handleTypes;
+    CUmemLocation location;
+    void* win32SecurityAttributes;
+    std::size_t maxSize;  // ignored by drivers before 12.2, zero otherwise
+    unsigned short usage;
+    unsigned char reserved[54];
+};
+
+struct CUDA_MEM_ALLOC_NODE_PARAMS {
+    CUmemPoolProps poolProps;
+    const CUmemAccessDesc* accessDescs;
+    std::size_t accessDescCount;
+    std::size_t bytesize;
+    CUdeviceptr dptr;  // out
+};
+
 struct CUgraphNodeParams {
     int type;
     int reserved0[3];
@@ -246,6 +288,10 @@ struct CUgraphNodeParams {
         struct {
             CUevent event;
         } eventRecord;
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc;
+        struct {
+            CUdeviceptr dptr;
+        } free;
         CUDA_CONDITIONAL_NODE_PARAMS conditional;
     };
     long long reserved2;
@@ -255,6 +301,13 @@ struct CUgraphExecUpdateResultInfo {
     int result;  // CUgraphExecUpdateResult
     CUgraphNode errorNode;
     CUgraphNode errorFromNode;
+};
+
+enum : int {  // CUgraphMem_attribute
+    CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0,
+    CU_GRAPH_MEM_ATTR_USED_MEM_HIGH = 1,
+    CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2,
+    CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH = 3,
 };
 
 enum : int {  // CUdevice_attribute
@@ -302,6 +355,7 @@ enum : int {  // CUdevice_attribute
     CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED = 115,
     CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES = 119,
     CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH = 120,
+    CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS = 122,  // 93 in headers before 12.0, for other entry points
     CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED = 125,
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_MEMORY_POOLS_SUPPORTED = 142,
     CU_DEVICE_ATTRIBUTE_HOST_MEMORY_POOLS_SUPPORTED = 144,
@@ -355,37 +409,6 @@ enum : int {  // CUmemPool_attribute
     CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH = 6,
     CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7,
     CU_MEMPOOL_ATTR_USED_MEM_HIGH = 8,
-};
-
-enum : int { CU_MEM_ALLOCATION_TYPE_PINNED = 1, CU_MEM_ALLOCATION_TYPE_MANAGED = 2 };
-enum : int { CU_MEM_HANDLE_TYPE_NONE = 0, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR = 1 };
-enum : int { CU_MEM_ACCESS_FLAGS_PROT_NONE = 0, CU_MEM_ACCESS_FLAGS_PROT_READWRITE = 3 };
-
-enum : int {  // CUmemLocationType
-    CU_MEM_LOCATION_TYPE_INVALID = 0,
-    CU_MEM_LOCATION_TYPE_DEVICE = 1,
-    CU_MEM_LOCATION_TYPE_HOST = 2,
-    CU_MEM_LOCATION_TYPE_HOST_NUMA = 3,
-};
-
-struct CUmemLocation {
-    int type;
-    int id;
-};
-
-struct CUmemAccessDesc {
-    CUmemLocation location;
-    int flags;
-};
-
-struct CUmemPoolProps {
-    int allocType;
-    int handleTypes;
-    CUmemLocation location;
-    void* win32SecurityAttributes;
-    std::size_t maxSize;  // ignored by drivers before 12.2, zero otherwise
-    unsigned short usage;
-    unsigned char reserved[54];
 };
 
 enum : int {  // CUlaunchAttributeID

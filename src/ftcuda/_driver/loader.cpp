@@ -16,6 +16,10 @@ namespace ftcuda::driver {
 
 Table cu;
 
+#ifdef FTCUDA_DEBUG_LOCKS
+void (*before_call)() noexcept = nullptr;
+#endif
+
 namespace {
 
 // Release: the table, `description` and the driver's own initialisation are complete. Pairs with the acquire in

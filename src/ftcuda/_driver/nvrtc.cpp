@@ -1,6 +1,7 @@
 #include "nvrtc.hpp"
 
-#include "library.hpp"
+#include "calls_under_way.hpp"
+#include "compiler_library.hpp"
 
 #include <atomic>
 #include <mutex>
@@ -28,11 +29,12 @@ struct NvrtcTable {
 };
 
 // Release: table, path and version are complete. Pairs with the acquire in nvrtc_loaded().
-std::atomic<bool> ready{false};
-std::mutex loading;
+std::atomic<bool> compiler_ready{false};
+std::mutex loading_compiler;
 std::mutex
     growing;  // of the heap for precompiled headers: two threads that ask and set in turns would make it smaller again
 NvrtcTable nvrtc;
+CallsUnderWay compilations;
 std::string& loaded_path = *new std::string;  // never destroyed: daemon threads may read it while the process exits
 std::pair<int, int> version;
 
@@ -89,43 +91,23 @@ bool check(int result, const char* step, Compilation& compilation) {
 using GetSize = int (*)(NvrtcProgram, std::size_t*);
 using GetBytes = int (*)(NvrtcProgram, char*);
 
-int read(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, std::string& bytes) {
-    std::size_t size = 0;
-    if (const int result = get_size(program, &size); result != nvrtc_success) return result;
-    bytes.resize(size);
-    return get_bytes(program, bytes.data());
-}
-
-void drop_terminator(std::string& text) {
-    while (!text.empty() && text.back() == '\0') text.pop_back();
-}
-
 }  // namespace
 
 bool load_nvrtc(const std::vector<std::string>& paths, std::string& problem) {
-    const std::lock_guard<std::mutex> lock(loading);
-    if (ready.load(std::memory_order_relaxed)) return true;
-    problem.clear();
-    for (const std::string& path : paths) {
-        std::string error;
-        const Library library = Library::open(path, error);
-        NvrtcTable table;
-        if (!library) {
-            problem += (problem.empty() ? "" : "; ") + path + ": " + error;
-        } else if (const char* missing = fill(table, library)) {
-            problem += (problem.empty() ? "" : "; ") + path + ": no function " + missing;
-        } else {
-            nvrtc = table;
-            loaded_path = path;
-            nvrtc.nvrtcVersion(&version.first, &version.second);
-            ready.store(true, std::memory_order_release);
-            return true;
-        }
-    }
-    return false;
+    const std::lock_guard<std::mutex> lock(loading_compiler);
+    if (compiler_ready.load(std::memory_order_relaxed)) return true;
+    NvrtcTable table;
+    const std::string* const path =
+        open_first(paths, problem, [&](const Library& library) { return fill(table, library); });
+    if (path == nullptr) return false;
+    nvrtc = table;
+    loaded_path = *path;
+    nvrtc.nvrtcVersion(&version.first, &version.second);
+    compiler_ready.store(true, std::memory_order_release);
+    return true;
 }
 
-bool nvrtc_loaded() noexcept { return ready.load(std::memory_order_acquire); }
+bool nvrtc_loaded() noexcept { return compiler_ready.load(std::memory_order_acquire); }
 const std::string& nvrtc_path() noexcept { return loaded_path; }
 std::pair<int, int> nvrtc_version() noexcept { return version; }
 
@@ -159,7 +141,7 @@ bool compile_into(Program& program, Compilation& compilation) {
     std::vector<const char*> options;
     for (const std::string& option : compilation.options) options.push_back(option.c_str());
     const int compiled = nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(options.size()), options.data());
-    if (!check(read(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, compilation.log),
+    if (!check(read_bytes(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, compilation.log),
                "nvrtcGetProgramLog", compilation)) {
         return false;
     }
@@ -177,7 +159,7 @@ bool read_image(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, cons
         compilation.problem = std::string(step) + ": this NVRTC has no such function";
         return false;
     }
-    if (!check(read(program, get_size, get_bytes, compilation.image), step, compilation)) return false;
+    if (!check(read_bytes(program, get_size, get_bytes, compilation.image), step, compilation)) return false;
     if (compilation.output == Output::ptx) drop_terminator(compilation.image);
     if (!compilation.image.empty()) return true;
     compilation.problem = std::string(step) + ": nothing was made; the options make code of another kind";
@@ -187,6 +169,9 @@ bool read_image(NvrtcProgram program, GetSize get_size, GetBytes get_bytes, cons
 }  // namespace
 
 bool compile(Compilation& compilation) {
+    const CallUnderWay call(compilations);
+    compilation.is_forked = !call;
+    if (compilation.is_forked) return false;
     [[maybe_unused]] const KeptLocale locale{};
     Program program;
     bool compiled = compile_into(program, compilation);
@@ -210,7 +195,7 @@ bool compile(Compilation& compilation) {
     case Output::cubin: break;
     }
     // Absent for some targets, which is no failure of the compilation.
-    if (read(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success)
+    if (read_bytes(program.get(), nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, compilation.ptx) != nvrtc_success)
         compilation.ptx.clear();
     drop_terminator(compilation.ptx);
     return read_image(program.get(), nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, "nvrtcGetCUBIN", compilation);

@@ -26,8 +26,9 @@ struct Compilation {
     bool makes_header = false;  // the options ask for a precompiled header
 
     // Results.
-    std::string problem;  // empty after success, else which step failed and NVRTC's name for it
-    std::string log;      // warnings too
+    bool is_forked = false;  // nothing was done: the process was forked while another thread compiled
+    std::string problem;     // empty after success, else which step failed and NVRTC's name for it
+    std::string log;         // warnings too
     std::string image;
     std::string ptx;  // of a cubin, where the compiler also made it: it tells the types of parameters
     std::vector<std::string> lowered_names;  // in the order of name_expressions

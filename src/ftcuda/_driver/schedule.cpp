@@ -14,6 +14,7 @@ struct Scheduler {
     int (*is_on)() = nullptr;
     void (*point)(const char* where) = nullptr;
     int (*park)(const void* key, const char* where) = nullptr;
+    int (*park_for_holder)(const void* key, const char* where) = nullptr;
     void (*unpark)(const void* key) = nullptr;
     void (*hold)(const void* key) = nullptr;
     void (*let_go)(const void* key) = nullptr;
@@ -31,14 +32,16 @@ void find(const Library& library) {
     found.is_on = reinterpret_cast<int (*)()>(library.symbol("ftcuda_schedule_is_on"));
     found.point = reinterpret_cast<void (*)(const char*)>(library.symbol("ftcuda_schedule_point"));
     found.park = reinterpret_cast<int (*)(const void*, const char*)>(library.symbol("ftcuda_schedule_park"));
+    found.park_for_holder =
+        reinterpret_cast<int (*)(const void*, const char*)>(library.symbol("ftcuda_schedule_park_for_holder"));
     found.unpark = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_unpark"));
     found.hold = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_hold"));
     found.let_go = reinterpret_cast<void (*)(const void*)>(library.symbol("ftcuda_schedule_let_go"));
     found.give_part = reinterpret_cast<void* (*)()>(library.symbol("ftcuda_schedule_give_part"));
     found.take_part = reinterpret_cast<void (*)(void*)>(library.symbol("ftcuda_schedule_take_part"));
     const bool complete = found.is_on != nullptr && found.point != nullptr && found.park != nullptr &&
-                          found.unpark != nullptr && found.hold != nullptr && found.let_go != nullptr &&
-                          found.give_part != nullptr && found.take_part != nullptr;
+                          found.park_for_holder != nullptr && found.unpark != nullptr && found.hold != nullptr &&
+                          found.let_go != nullptr && found.give_part != nullptr && found.take_part != nullptr;
     if (complete) scheduler.store(&found, std::memory_order_release);
 }
 
@@ -54,6 +57,11 @@ bool is_on() noexcept {
 bool park(const void* key, const char* where) noexcept {
     const Scheduler* const found = scheduler.load(std::memory_order_acquire);
     return found != nullptr && found->park(key, where) != 0;
+}
+
+bool park_for_holder(const void* key, const char* where) noexcept {
+    const Scheduler* const found = scheduler.load(std::memory_order_acquire);
+    return found != nullptr && found->park_for_holder(key, where) != 0;
 }
 
 void unpark(const void* key) noexcept {

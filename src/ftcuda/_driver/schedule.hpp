@@ -2,8 +2,8 @@
 // -Dschedule_points=true, at the core's own atomics and locks. Other builds only say who has a lock, and so is not to
 // be held up: who waits for it could not be seen to wait.
 //
-// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _unpark, _hold, _let_go, _give_part,
-// _take_part and _count_locks; the simulated driver does.
+// A library that brings a scheduler exports ftcuda_schedule_is_on, _point, _park, _park_for_holder, _unpark, _hold,
+// _let_go, _give_part, _take_part and _count_locks; the simulated driver does.
 #pragma once
 
 #ifdef FTCUDA_SCHEDULE_POINTS
@@ -24,9 +24,11 @@ bool is_on() noexcept;
 
 // Waits until another thread calls unpark(key). False at once where nobody schedules this thread.
 bool park(const void* key, const char* where) noexcept;
+// The same for what is held: by a thread that said hold(key), or by one that nobody schedules. Try again after it.
+bool park_for_holder(const void* key, const char* where) noexcept;
 void unpark(const void* key) noexcept;
 
-// That this thread holds what others park for, so that a deadlock is reported with who holds what.
+// That this thread holds what others park for.
 void hold(const void* key) noexcept;
 void let_go(const void* key) noexcept;
 

@@ -26,10 +26,16 @@ struct EntryDescription {
 
 const EntryDescription& describe(Entry entry) noexcept;
 
+// What only gives names to codes, and needs no device.
+constexpr bool only_names(Entry entry) noexcept {
+    return entry == Entry::cuGetErrorName || entry == Entry::cuGetErrorString;
+}
+
 enum class Reason : std::uint8_t {
     none,
-    driver,  // the driver answered `code`
-    absent,  // the driver has no such entry point
+    driver,            // the driver answered `code`
+    absent,            // the driver has no such entry point
+    in_host_function,  // the calling thread is in a function that a stream waits for (host_function.hpp)
 };
 
 class [[nodiscard]] Status {

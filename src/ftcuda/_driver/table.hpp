@@ -1,13 +1,19 @@
 // The driver's entry points: filled once by the loader, immutable afterwards, callable from any thread.
 #pragma once
 
+#include "host_function.hpp"
 #include "status.hpp"
 
 namespace ftcuda::driver {
 
 using namespace abi;  // the signatures in entry_points.def are written in the driver's own type names
 
-// One driver function. Calling an absent one answers `Reason::absent` and touches nothing.
+#ifdef FTCUDA_DEBUG_LOCKS
+extern void (*before_call)() noexcept;  // the core's, which knows what the thread holds
+#endif
+
+// One driver function. Calling an absent one answers `Reason::absent`, and calling one in a host function
+// `Reason::in_host_function`; neither touches anything.
 template <Entry entry, class Signature>
 class EntryPoint;
 
@@ -20,6 +26,11 @@ public:
 
     Status operator()(Parameters... parameters) const noexcept {
         if (function_ == nullptr) return Status(Reason::absent, entry);
+        if (host_function::is_here() && !only_names(entry))
+            return Status(Reason::in_host_function, entry, CUDA_ERROR_NOT_PERMITTED);
+#ifdef FTCUDA_DEBUG_LOCKS
+        if (before_call != nullptr && !only_names(entry)) before_call();
+#endif
         return Status::from_driver(function_(parameters...), entry);
     }
 

@@ -3,20 +3,23 @@
 from ftcuda._objects.launch.tensor_map import TensorMapDescriptor
 from ftcuda._objects.arrays.view import StridedMemoryView
 from ftcuda._objects.code.kernel import Kernel
-from ftcuda._objects.code.program import ObjectCode
+from ftcuda._objects.code.object_code import ObjectCode
 from ftcuda._objects.device.device import Device
+from ftcuda._objects.graph.bound_graph import BoundGraph
+from ftcuda._objects.graph.graph import Graph
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.memory.resource import MemoryResource
+from ftcuda._objects.serving.batcher import Batcher
 from ftcuda._objects.stream.event import Event
 from ftcuda._objects.stream.stream import Stream
 
 cdef extern from "_objects/support/immortal.hpp" namespace "ftcuda::objects":
     bint become_immortal "ftcuda::objects::make_immortal"(object wanted)
 
-KINDS = (BoundLaunch, Buffer, Device, Event, Kernel, LaunchConfig, MemoryResource, ObjectCode, Stream,
-         StridedMemoryView, TensorMapDescriptor)
+KINDS = (Batcher, BoundGraph, BoundLaunch, Buffer, Device, Event, Graph, Kernel, LaunchConfig, MemoryResource,
+         ObjectCode, Stream, StridedMemoryView, TensorMapDescriptor)
 
 
 def make_immortal(*objects):
@@ -27,14 +30,14 @@ def make_immortal(*objects):
     for what lives long and is used by many threads in a loop. Devices, and the memory resources that come with them,
     are immortal already.
 
-    Buffers and streams may still be closed, and give their memory back then; the Python objects are never freed. With
-    the GIL there is nothing to gain, and nothing is done.
+    Buffers, streams, graphs and batchers may still be closed, and give their memory back then; the Python objects are
+    never freed. With the GIL there is nothing to gain, and nothing is done.
 
     Parameters
     ----------
     *objects
-        Devices, streams, events, buffers, views, tensor maps, memory resources, object code, kernels, configurations
-        and bound launches.
+        Devices, streams, events, buffers, views, tensor maps, memory resources, object code, kernels, configurations,
+        bound launches, graphs, bound graphs and batchers.
 
     Thread safety: atomic; only the thread that made an object may make it immortal, while others use it or before.
 

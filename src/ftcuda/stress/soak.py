@@ -109,7 +109,7 @@ class Meter:
         from ftcuda.testing import simulation
 
         live, size = simulation.live(), simulation.live_bytes()
-        handles = sum(live[kind] for kind in ("stream", "event", "module", "pool"))
+        handles = sum(live[kind] for kind in ("stream", "event", "module", "pool", "graph", "executable"))
         return {
             "device memory": size["device_allocation"],
             "pinned memory": size["pinned_allocation"],

@@ -186,7 +186,10 @@ class Waitable:
                     return self._condition.wait_for(attempt, timeout)
                 if attempt():
                     return True
-            simulation.schedule_park(self)
+            self._park()
+
+    def _park(self) -> None:
+        simulation.schedule_park(self)
 
     def _until_limit(self, attempt: Callable[[], bool], limit: float) -> bool:
         """The same for a scheduled thread with a limit: it asks again and again, since it must see the time pass."""
@@ -218,6 +221,9 @@ class Lock(Waitable):
         if free:
             simulation.schedule_hold(self)  # so that a deadlock names the holder
         return free
+
+    def _park(self) -> None:
+        simulation.schedule_park_for_holder(self)
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
         """Waits until the lock is free and takes it; False if it did not get it at once, or in time."""

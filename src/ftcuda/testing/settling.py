@@ -21,6 +21,19 @@ def wait_for_all() -> None:
         device.sync()
 
 
+def come_to_rest() -> None:
+    """Waits for all work, and until memory is with its resource again. Thread safety: shared."""
+    wait_for_all()
+    wait_for_deallocations()
+
+
+def give_back() -> None:
+    """What `settle` does, without collecting garbage. Thread safety: shared."""
+    come_to_rest()  # a cache keeps what work still uses
+    empty_caches()
+    come_to_rest()  # memory is given back in the order of a stream
+
+
 def settle() -> None:
     """Collects garbage, empties the caches and waits for all devices, so that live handles may be compared.
 
@@ -29,9 +42,6 @@ def settle() -> None:
     Thread safety: shared.
     """
     gc.collect()
-    wait_for_all()  # a cache keeps what work still uses
-    wait_for_deallocations()
+    come_to_rest()
     gc.collect()  # while another thread collected, the first one returned at once
-    empty_caches()
-    wait_for_all()  # memory is given back in the order of a stream
-    wait_for_deallocations()  # and to resources when work is done
+    give_back()

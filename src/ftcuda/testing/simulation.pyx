@@ -56,6 +56,7 @@ cdef extern from "../simdriver/control.hpp" nogil:
         int (*schedule_is_on)() noexcept
         void (*schedule_point)(const char* where) noexcept nogil
         int (*schedule_park)(const void* key, const char* where) noexcept nogil
+        int (*schedule_park_for_holder)(const void* key, const char* where) noexcept nogil
         void (*schedule_unpark)(const void* key) noexcept nogil
         void (*schedule_hold)(const void* key) noexcept nogil
         void (*schedule_let_go)(const void* key) noexcept nogil
@@ -341,6 +342,14 @@ def schedule_park(key):
     cdef const void* address = <const void*>key
     with nogil:
         sim.schedule_park(address, "test waits")
+
+
+def schedule_park_for_holder(key):
+    """As `schedule_park`, where somebody has `key`: who is not scheduled lets it go without being waited for."""
+    cdef Control sim = control()
+    cdef const void* address = <const void*>key
+    with nogil:
+        sim.schedule_park_for_holder(address, "test waits")
 
 
 def schedule_unpark(key):

@@ -22,4 +22,8 @@ void check(const Allocation& allocation) {
                                                   : "memory freed before the last work that uses it was done");
 }
 
+void check_given_out(const Allocation& allocation) {
+    if (allocation.pending != 0) violation("memory given out to the host before the last work that uses it was done");
+}
+
 }  // namespace ftcuda::sim::early_free

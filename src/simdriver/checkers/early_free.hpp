@@ -13,5 +13,7 @@ void end(const std::vector<std::uint64_t>& uses);
 
 // The allocation goes.
 void check(const Allocation& allocation);
+// A library gives it to the host, which may touch it at once.
+void check_given_out(const Allocation& allocation);
 
 }  // namespace ftcuda::sim::early_free

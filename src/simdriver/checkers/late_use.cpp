@@ -7,12 +7,14 @@ namespace ftcuda::sim::late_use {
 
 void check(const Allocation& allocation) {
     if (allocation.freeing) violation("work submitted with memory whose free is already submitted");
+    if (allocation.of_graph && !allocation.of_graph->is_allocated)
+        violation("work submitted with memory of a graph that is not allocated");
 }
 
 void remember(std::uint64_t address, std::vector<Use>& uses) {
     const Allocation* const allocation = find_allocation(address, 1);
     if (allocation == nullptr) return;
-    check(*allocation);
+    if (!allocation->of_graph) check(*allocation);  // where it may be used is checked when the graph is launched
     uses.push_back({allocation->begin, allocation->id, address});
 }
 

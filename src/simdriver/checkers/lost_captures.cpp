@@ -1,5 +1,6 @@
 #include "lost_captures.hpp"
 
+#include "../state/allocations.hpp"
 #include "violations.hpp"
 
 #include <algorithm>
@@ -31,8 +32,9 @@ void stream_destroyed(const Stream& stream) {
     stream.capture->invalidated = true;  // of one that only joined it: nothing can end it well any more
 }
 
-void memory_freed_in(const Stream& stream) {
-    if (stream.capture) violation("memory freed into a capture");
+void memory_freed_in(const Stream& stream, std::uint64_t begin) {
+    const Allocation* const allocation = allocation_at(begin);
+    if (stream.capture && (allocation == nullptr || !allocation->of_graph)) violation("memory freed into a capture");
 }
 
 void graph_used(const Graph& graph) {

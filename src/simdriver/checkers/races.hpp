@@ -5,8 +5,9 @@
 // whichever thread. Two pieces of work that touch the same bytes, one of them writing, without such an order are
 // reported, even if this run happened to do them one after the other.
 //
-// The host's own reads and writes of pinned memory are not seen, and a host thread that learned of a synchronisation is
-// not told from one that did not.
+// A word that a stream writes behind a barrier, where the host can read it, tells the host what comes before. When it
+// is written: the host's own reads and writes of pinned memory are not seen. And a host thread that learned of a
+// synchronisation is not told from one that did not.
 #pragma once
 
 #include "../state/driver_state.hpp"

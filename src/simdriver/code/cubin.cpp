@@ -7,7 +7,7 @@ namespace ftcuda::sim {
 namespace {
 
 // ELF-64, little-endian, as the System V ABI has it.
-struct Header {
+struct ElfHeader {
     unsigned char identification[16];
     std::uint16_t type;
     std::uint16_t machine;
@@ -37,9 +37,9 @@ struct Section {
     std::uint64_t entry_size;
 };
 
-static_assert(sizeof(Header) == 64 && sizeof(Section) == 64, "as in the file");
+static_assert(sizeof(ElfHeader) == 64 && sizeof(Section) == 64, "as in the file");
 
-constexpr char magic[] = "\177ELF\2\1";  // 64 bits, little-endian
+constexpr char elf_magic[] = "\177ELF\2\1";  // 64 bits, little-endian
 constexpr std::uint16_t machine_cuda = 190;
 constexpr std::uint32_t type_program_bits = 1;
 constexpr std::uint32_t type_strings = 3;
@@ -49,15 +49,15 @@ bool fits(std::uint64_t offset, std::uint64_t bytes, std::uint64_t size) noexcep
     return offset <= size && bytes <= size - offset;
 }
 
-bool read_header(const char* image, std::uint64_t size, Header& header) noexcept {
-    if (size < sizeof header || std::memcmp(image, magic, sizeof magic - 1) != 0) return false;
+bool read_header(const char* image, std::uint64_t size, ElfHeader& header) noexcept {
+    if (size < sizeof header || std::memcmp(image, elf_magic, sizeof elf_magic - 1) != 0) return false;
     std::memcpy(&header, image, sizeof header);
     return header.machine == machine_cuda && header.section_size == sizeof(Section) &&
            header.names_index < header.section_count &&
            fits(header.sections, std::uint64_t{sizeof(Section)} * header.section_count, size);
 }
 
-Section section_at(const char* image, const Header& header, unsigned index) noexcept {
+Section section_at(const char* image, const ElfHeader& header, unsigned index) noexcept {
     Section section;
     std::memcpy(&section, image + header.sections + std::size_t{sizeof section} * index, sizeof section);
     return section;
@@ -65,7 +65,7 @@ Section section_at(const char* image, const Header& header, unsigned index) noex
 
 // Where the number of an architecture stands in the flags: measured on cubins of CUDA 11.8 and 12.9 (version 7), and of
 // 13.5 (version 8).
-unsigned architecture_of(const Header& header) noexcept {
+unsigned architecture_of(const ElfHeader& header) noexcept {
     constexpr int abi_version = 8;
     return header.identification[abi_version] >= 8 ? header.flags >> 8 & 0xff : header.flags & 0xff;
 }
@@ -74,10 +74,10 @@ void pad(std::string& bytes) { bytes.resize((bytes.size() + 7) / 8 * 8); }
 
 }  // namespace
 
-bool is_elf(const char* image) noexcept { return std::memcmp(image, magic, 4) == 0; }
+bool is_elf(const char* image) noexcept { return std::memcmp(image, elf_magic, 4) == 0; }
 
 bool read_cubin(const char* image, std::uint64_t size, Cubin& cubin) noexcept {
-    Header header;
+    ElfHeader header;
     if (!read_header(image, size, header)) return false;
     cubin.architecture = architecture_of(header);
     const Section names = section_at(image, header, header.names_index);
@@ -97,7 +97,7 @@ bool read_cubin(const char* image, std::uint64_t size, Cubin& cubin) noexcept {
 // The file stays as it is, so that what stands in it by offsets keeps its place. Behind it come the names once more
 // with one at their end, the PTX, and the table of sections once more with two rows changed or new.
 std::string add_ptx(std::string_view cubin, std::string_view ptx) {
-    Header header;
+    ElfHeader header;
     if (!read_header(cubin.data(), cubin.size(), header)) return {};
     Section names = section_at(cubin.data(), header, header.names_index);
     if (names.type != type_strings || !fits(names.offset, names.size, cubin.size())) return {};

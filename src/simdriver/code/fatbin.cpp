@@ -7,7 +7,7 @@ namespace ftcuda::sim {
 namespace {
 
 // As nvcc of CUDA 11.8 to 13.5 writes them, little-endian.
-struct Header {
+struct FatbinHeader {
     std::uint32_t magic;
     std::uint16_t version;
     std::uint16_t header_size;
@@ -26,15 +26,15 @@ struct Entry {
     std::uint32_t arch;
 };
 
-constexpr std::uint32_t magic = 0xba55'ed50;
+constexpr std::uint32_t fatbin_magic = 0xba55'ed50;
 constexpr std::uint16_t kind_ptx = 1;
 
 }  // namespace
 
-bool is_fatbin(const char* image) noexcept { return std::memcmp(image, &magic, sizeof magic) == 0; }
+bool is_fatbin(const char* image) noexcept { return std::memcmp(image, &fatbin_magic, sizeof fatbin_magic) == 0; }
 
 std::string ptx_of_fatbin(const char* image, unsigned compute_capability, std::string& log) {
-    Header header;
+    FatbinHeader header;
     std::memcpy(&header, image, sizeof header);
     std::string best;
     unsigned best_arch = 0;

@@ -27,7 +27,7 @@ std::uint64_t hash(std::uint64_t seed, std::uint64_t value) noexcept {
     return (seed ^ value) * 0x9e37'79b9'7f4a'7c15u + (seed >> 29);
 }
 
-struct Layout {
+struct TileLayout {
     int type;
     unsigned rank;
     std::uint64_t address;
@@ -37,7 +37,7 @@ struct Layout {
     int interleave, swizzle, promotion, fill;
 };
 
-bool is_valid(const Layout& layout, std::uint64_t inner_bytes) {
+bool is_valid(const TileLayout& layout, std::uint64_t inner_bytes) {
     constexpr int interleave_32 = 2, swizzle_32 = 1, swizzle_64 = 2, swizzle_128 = 3;
     if (layout.type < 0 || layout.type >= types || layout.rank == 0 || layout.rank > max_rank) return false;
     if (layout.interleave < 0 || layout.interleave > interleave_32 || (layout.interleave != 0 && layout.rank < 3))
@@ -60,7 +60,7 @@ bool is_valid(const Layout& layout, std::uint64_t inner_bytes) {
     return layout.swizzle != swizzle_128 || inner_bytes <= 128;
 }
 
-TensorMap::Mode mode_of(const Layout& layout, const std::uint32_t* box) noexcept {
+TensorMap::Mode mode_of(const TileLayout& layout, const std::uint32_t* box) noexcept {
     if (box == nullptr) return TensorMap::im2col;
     if (layout.interleave != 0) return TensorMap::interleaved;
     if (layout.swizzle != 0) return TensorMap::swizzled;
@@ -73,7 +73,7 @@ TensorMap::Mode mode_of(const Layout& layout, const std::uint32_t* box) noexcept
 }
 
 // The map for a layout; `box` is null for one of im2col. Two maps are equal if they mean the same.
-void write(CUtensorMap& map, const Layout& layout, std::uint64_t kind, const std::uint32_t* box) {
+void write(CUtensorMap& map, const TileLayout& layout, std::uint64_t kind, const std::uint32_t* box) {
     TensorMap made;
     std::uint64_t sum = hash(kind, static_cast<std::uint64_t>(layout.type) << 32 | layout.rank);
     for (unsigned i = 0; i < layout.rank; ++i) {
@@ -109,10 +109,10 @@ FTCUDA_SIM_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, int type, un
                                                   int interleave, int swizzle, int promotion, int fill) {
     FTCUDA_SIM_ENTER(cuTensorMapEncodeTiled);
     if (const CUresult result = begin(map, extents, box, element_strides); result != CUDA_SUCCESS) return result;
-    const Layout layout{type,       rank,    reinterpret_cast<std::uintptr_t>(address),
-                        extents,    strides, element_strides,
-                        interleave, swizzle, promotion,
-                        fill};
+    const TileLayout layout{type,       rank,    reinterpret_cast<std::uintptr_t>(address),
+                            extents,    strides, element_strides,
+                            interleave, swizzle, promotion,
+                            fill};
     const std::uint64_t inner = type >= 0 && type < types ? box[0] * sizes[type] : 0;
     if (!is_valid(layout, inner) || (interleave == 0 && inner % 16 != 0)) return CUDA_ERROR_INVALID_VALUE;
     std::uint64_t kind = 1;
@@ -131,10 +131,10 @@ FTCUDA_SIM_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, int type, u
                                                    int interleave, int swizzle, int promotion, int fill) {
     FTCUDA_SIM_ENTER(cuTensorMapEncodeIm2col);
     if (const CUresult result = begin(map, extents, lower, upper); result != CUDA_SUCCESS) return result;
-    const Layout layout{type,       rank,    reinterpret_cast<std::uintptr_t>(address),
-                        extents,    strides, element_strides,
-                        interleave, swizzle, promotion,
-                        fill};
+    const TileLayout layout{type,       rank,    reinterpret_cast<std::uintptr_t>(address),
+                            extents,    strides, element_strides,
+                            interleave, swizzle, promotion,
+                            fill};
     const std::uint64_t inner = type >= 0 && type < types ? channels * sizes[type] : 0;
     if (element_strides == nullptr || rank < 3 || !is_valid(layout, inner)) return CUDA_ERROR_INVALID_VALUE;
     if (channels == 0 || channels > 256 || pixels == 0 || pixels > 1024) return CUDA_ERROR_INVALID_VALUE;

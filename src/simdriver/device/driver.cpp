@@ -146,6 +146,7 @@ FTCUDA_SIM_EXPORT CUresult cuInit(unsigned flags) {
         state.current_pools.push_back(pool);
         state.memory_limits.push_back(0);
         state.memory_used.push_back(0);
+        state.graph_memory.emplace_back();
     }
     state.initialised.store(true, std::memory_order_release);
     return CUDA_SUCCESS;

@@ -5,11 +5,11 @@ namespace ftcuda::sim {
 namespace {
 
 template <class Test>
-bool any_node(const Graph& graph, Test test) {
+bool any_node_within(const Graph& graph, Test test) {
     bool found = false;
     for (const std::shared_ptr<Node>& node : graph.nodes) {
         found = found || test(*node);
-        for_each_graph_in(*node, [&](const Graph& inner) { found = found || any_node(inner, test); });
+        for_each_graph_in(*node, [&](const Graph& inner) { found = found || any_node_within(inner, test); });
     }
     return found;
 }
@@ -64,14 +64,14 @@ Condition* find_condition(Conditions& conditions, CUgraphConditionalHandle handl
 }
 
 bool is_read(const Graph& graph, CUgraphConditionalHandle handle) {
-    return any_node(graph, [&](const Node& node) {
+    return any_node_within(graph, [&](const Node& node) {
         const auto* const conditional = std::get_if<ConditionalOperation>(&node.operation.what);
         return conditional != nullptr && conditional->handle == handle;
     });
 }
 
 bool has_conditions(const Graph& graph) {
-    return !root_of(graph).conditions->empty() || any_node(graph, is_conditional);
+    return !root_of(graph).conditions->empty() || any_node_within(graph, is_conditional);
 }
 
 Obstacle obstacle_in(const Graph& graph) {
@@ -82,7 +82,8 @@ Obstacle obstacle_in(const Graph& graph) {
             return {CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED, CUDA_ERROR_INVALID_VALUE};
     }
     const std::shared_ptr<const Executable> other = graph.executable.lock();
-    if (!graph.conditions->empty() && other && other->handle != nullptr)
+    const bool is_only_instance = !graph.conditions->empty() || has_memory_nodes(graph);
+    if (is_only_instance && other && other->handle != nullptr)
         return {CUDA_GRAPH_INSTANTIATE_ERROR, CUDA_ERROR_NOT_SUPPORTED};  // there is one at a time
     return {};
 }

@@ -11,6 +11,7 @@
 #include "../timeline/stream.hpp"
 #include "../timeline/timeline.hpp"
 #include "conditional.hpp"
+#include "launched_memory.hpp"
 #include "nodes.hpp"
 
 #include <algorithm>
@@ -57,6 +58,7 @@ CUresult upload(const std::shared_ptr<Executable>& executable, CUstream handle) 
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = map_memory(*executable); result != CUDA_SUCCESS) return result;
     Work work;
     work.after.push_back(executable->last);
     submit(*stream, std::move(work));
@@ -157,8 +159,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphLaunch(CUgraphExec handle, CUstream stream_han
     if (const CUresult result = find_stream(stream_handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = forbid_on_capturing(*stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
-    launch(executable, *stream);
-    return CUDA_SUCCESS;
+    return launch(executable, *stream);
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphExecDestroy(CUgraphExec handle) {

@@ -39,7 +39,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphClone(CUgraph* clone, CUgraph handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
-    if (has_conditions(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (has_conditions(*graph) || has_memory_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     *clone = copy(*graph, Named::yes)->handle;
     return CUDA_SUCCESS;
 }

@@ -5,6 +5,7 @@
 #include "conditional.hpp"
 #include "conditional_run.hpp"
 #include "executable.hpp"
+#include "launched_memory.hpp"
 #include "preparation.hpp"
 #include "layout.hpp"
 
@@ -54,8 +55,10 @@ const std::shared_ptr<Queue>& queue_of(Executable& executable, std::size_t lane,
 
 }  // namespace
 
-void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
+CUresult launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
     const Layout layout = lay_out(*executable->graph);
+    LaunchedMemory memory;
+    if (const CUresult result = memory.begin(*executable, layout); result != CUDA_SUCCESS) return result;
     const std::shared_ptr<Conditions>& conditions = executable->graph->conditions;
     Launching launching{*executable, stream.context, setter_of(conditions), prepare};
     Work begin = begin_conditions(conditions);
@@ -84,6 +87,8 @@ void launch(const std::shared_ptr<Executable>& executable, Stream& stream) {
     };
     ++executable->in_flight;
     executable->last = submit(stream, std::move(end));
+    memory.end();
+    return CUDA_SUCCESS;
 }
 
 }  // namespace ftcuda::sim

@@ -1,6 +1,7 @@
 // Exports: nodes of whichever kind.
 #include "../calls/gate.hpp"
 #include "../checkers/graph_threads.hpp"
+#include "../memory/graph_memory.hpp"
 #include "../timeline/ended_objects.hpp"
 #include "executable_nodes.hpp"
 #include "kinds.hpp"
@@ -37,9 +38,13 @@ CUresult describe(const CUgraphNodeParams* given, Operation& operation) {
 
 namespace {
 
-CUresult describe_in(CUgraph graph, CUgraphNodeParams* given, Operation& operation) {
+CUresult describe_in(CUgraph handle, const Graph& graph, CUgraphNodeParams* given, Operation& operation) {
     if (given != nullptr && given->type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        return describe_conditional(given->conditional, graph, operation);
+        return describe_conditional(given->conditional, handle, operation);
+    if (given != nullptr && given->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        return describe_allocation(&given->alloc, graph, operation);
+    if (given != nullptr && given->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+        return describe_free(given->free.dptr, graph, operation);
     return describe(given, operation);
 }
 
@@ -50,7 +55,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphAddNode(CUgraphNode* made, CUgraph graph, cons
     const Inside inside{graph};
     FTCUDA_SIM_ENTER(cuGraphAddNode);
     return add(made, graph, dependencies, count,
-               [=](Operation& operation) { return describe_in(graph, parameters, operation); });
+               [=](const Graph& in, Operation& operation) { return describe_in(graph, in, parameters, operation); });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* made, CUgraph graph, const CUgraphNode* dependencies,
@@ -60,7 +65,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* made, CUgraph graph, c
     FTCUDA_SIM_ENTER(cuGraphAddNode_v2);
     if (const CUresult result = check_edges(edges, count); result != CUDA_SUCCESS) return result;
     return add(made, graph, dependencies, count,
-               [=](Operation& operation) { return describe_in(graph, parameters, operation); });
+               [=](const Graph& in, Operation& operation) { return describe_in(graph, in, parameters, operation); });
 }
 
 FTCUDA_SIM_EXPORT CUresult cuGraphNodeSetParams(CUgraphNode handle, CUgraphNodeParams* parameters) {

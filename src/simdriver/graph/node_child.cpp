@@ -12,7 +12,7 @@ using graph_threads::Inside;
 CUresult describe_child(CUgraph given, Operation& operation) {
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(given, graph); result != CUDA_SUCCESS) return result;
-    if (has_conditions(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
+    if (has_conditions(*graph) || has_memory_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     operation.what = ChildOperation{copy(*graph, Named::yes)};
     return CUDA_SUCCESS;
 }

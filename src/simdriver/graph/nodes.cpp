@@ -117,6 +117,7 @@ CUresult change_edges(CUgraph handle, const CUgraphNode* from, const CUgraphNode
     std::shared_ptr<Graph> graph;
     if (const CUresult result = find_graph(handle, graph); result != CUDA_SUCCESS) return result;
     if (count != 0 && (from == nullptr || to == nullptr)) return CUDA_ERROR_INVALID_VALUE;
+    if (change == Edges::removed && count != 0 && has_memory_nodes(*graph)) return CUDA_ERROR_NOT_SUPPORTED;
     std::vector<std::pair<Node*, Node*>> pairs;
     for (std::size_t index = 0; index < count; ++index) {
         Nodes begin;
@@ -241,6 +242,7 @@ FTCUDA_SIM_EXPORT CUresult cuGraphDestroyNode(CUgraphNode handle) {
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Node> node;
     if (const CUresult result = find_node(handle, node); result != CUDA_SUCCESS) return result;
+    if (has_memory_nodes(*node->graph)) return CUDA_ERROR_NOT_SUPPORTED;
     remove_node(*node);
     for_each_graph_in(*node, [&](Graph& inner) { ended.graph_is_gone(inner); });
     return CUDA_SUCCESS;

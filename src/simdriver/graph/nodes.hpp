@@ -17,7 +17,17 @@ CUresult check_edges(const CUgraphEdgeData* edges, std::size_t count) noexcept;
 
 // The rest takes the lock.
 
-// A node of what `describe(operation)` says, behind `dependencies`.
+// What a node does may depend on the graph that it is for.
+template <class Describe>
+CUresult describe_for(const Graph& graph, Describe& describe, Operation& operation) {
+    if constexpr (std::is_invocable_v<Describe&, const Graph&, Operation&>) {
+        return describe(graph, operation);
+    } else {
+        return describe(operation);
+    }
+}
+
+// A node of what `describe(operation)` or `describe(graph, operation)` says, behind `dependencies`.
 template <class Describe>
 CUresult add(CUgraphNode* made, CUgraph handle, const CUgraphNode* dependencies, std::size_t count, Describe describe) {
     const Guard lock(driver_state().mutex);
@@ -27,7 +37,7 @@ CUresult add(CUgraphNode* made, CUgraph handle, const CUgraphNode* dependencies,
     Nodes before;
     if (const CUresult result = find_nodes(dependencies, count, *graph, before); result != CUDA_SUCCESS) return result;
     Operation operation;
-    if (const CUresult result = describe(operation); result != CUDA_SUCCESS) return result;
+    if (const CUresult result = describe_for(*graph, describe, operation); result != CUDA_SUCCESS) return result;
     *made = add_node(*graph, std::move(operation), before)->handle;
     return CUDA_SUCCESS;
 }

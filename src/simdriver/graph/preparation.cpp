@@ -5,6 +5,7 @@
 #include "../timeline/event.hpp"
 #include "../timeline/host_function.hpp"
 #include "conditional_run.hpp"
+#include "launched_memory.hpp"
 
 namespace ftcuda::sim {
 
@@ -28,6 +29,8 @@ struct Prepare {
         work.after.push_back(wait.event->point);
         return {std::move(work), {}};
     }
+    Prepared operator()(const AllocOperation& allocation) const { return {prepare(allocation), {}}; }
+    Prepared operator()(const FreeOperation& free) const { return {prepare(free), {}}; }
     Prepared operator()(const ConditionalOperation& conditional) const {
         const auto run = std::make_shared<ConditionalRun>(conditional, launching);
         return {run->as_work(), run};

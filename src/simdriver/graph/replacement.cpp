@@ -18,6 +18,13 @@ bool can_replace(const FillOperation& now, const FillOperation& wanted) {
     return now.shape.height == 1 && wanted.shape.height == 1;
 }
 
+bool can_replace(const AllocOperation& now, const AllocOperation& wanted) {
+    return now.parameters.dptr == wanted.parameters.dptr;
+}
+bool can_replace(const FreeOperation& now, const FreeOperation& wanted) {
+    return now.memory.begin == wanted.memory.begin && now.memory.id == wanted.memory.id;
+}
+
 // What else is of the same kind.
 template <class Now, class Wanted>
 bool can_replace(const Now&, const Wanted&) {

@@ -1,14 +1,17 @@
 // Exports: allocating and freeing, pools.
 #include "../calls/gate.hpp"
 #include "../checkers/double_destruction.hpp"
+#include "../checkers/early_free.hpp"
 #include "../checkers/lost_captures.hpp"
 #include "../checkers/races.hpp"
 #include "../checkers/stale_handles.hpp"
 #include "../state/allocations.hpp"
 #include "../state/profile.hpp"
 #include "../timeline/capture_rules.hpp"
+#include "../timeline/recording.hpp"
 #include "../timeline/stream.hpp"
 #include "../timeline/timeline.hpp"
+#include "graph_memory.hpp"
 #include "memory.hpp"
 
 #include <algorithm>
@@ -43,6 +46,7 @@ CUresult free_plain(std::uint64_t address, bool host) {
         double_destruction::report("memory freed that is not allocated");
         return CUDA_ERROR_INVALID_VALUE;
     }
+    if (allocation->of_graph) return free_graph_memory(*allocation);
     release(*allocation);
     return CUDA_SUCCESS;
 }
@@ -53,9 +57,54 @@ CUresult find_pool(CUmemoryPool handle, std::shared_ptr<Pool>& pool) {
     return pool ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
+// The work becomes a node of a graph, or it cannot: as far as that goes, the same for both.
+CUresult check_capture(const Stream& stream) {
+    if (profile()->driver_version < 11040) return forbid_on_capturing(stream);
+    return check_submission(stream);
+}
+
+CUresult capture_allocation(Stream& stream, const Pool& pool, std::size_t bytes, CUdeviceptr& pointer) {
+    if (const CUresult result = check_capture(stream); result != CUDA_SUCCESS) return result;
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+    parameters.poolProps.allocType = pool.allocation_type;
+    parameters.poolProps.location = {pool.location, pool.device};
+    parameters.bytesize = bytes;
+    Operation operation;
+    if (const CUresult result = describe_allocation(&parameters, *stream.capture->graph, operation);
+        result != CUDA_SUCCESS)
+        return result;
+    record(stream, std::move(operation));
+    pointer = parameters.dptr;
+    return CUDA_SUCCESS;
+}
+
+CUresult capture_free(Stream& stream, CUdeviceptr pointer) {
+    if (const CUresult result = check_capture(stream); result != CUDA_SUCCESS) return result;
+    lost_captures::memory_freed_in(stream, pointer);
+    Operation operation;
+    if (const CUresult result = describe_free(pointer, *stream.capture->graph, operation); result != CUDA_SUCCESS)
+        return result;
+    record(stream, std::move(operation));
+    return CUDA_SUCCESS;
+}
+
+// Of a graph's memory, when a launch has allocated it.
+void submit_free(Allocation& allocation, Stream& stream) {
+    allocation.of_graph->is_allocated = false;
+    Work work;
+    work.what = "a free";
+    work.finish = [pointer = allocation.begin] { graph_memory_is_free(pointer); };
+    work.run = [pointer = allocation.begin, size = allocation.size] {
+        races::touch(pointer, size, ptx::Access::write);
+        return CUDA_SUCCESS;
+    };
+    submit(stream, std::move(work));
+}
+
 CUresult allocate_async(CUdeviceptr* pointer, std::size_t bytes, std::shared_ptr<Pool> pool, CUstream handle) {
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (stream->capture) return capture_allocation(*stream, *pool, bytes, *pointer);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     const Kind kind = pool->location == CU_MEM_LOCATION_TYPE_HOST               ? Kind::pinned
                       : pool->allocation_type == CU_MEM_ALLOCATION_TYPE_MANAGED ? Kind::managed
@@ -161,14 +210,18 @@ FTCUDA_SIM_EXPORT CUresult cuMemFreeAsync(CUdeviceptr pointer, CUstream handle) 
     const Guard lock(driver_state().mutex);
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
+    if (stream->capture) return capture_free(*stream, pointer);
     if (const CUresult result = forbid_during_capture(); result != CUDA_SUCCESS) return result;
     Allocation* const allocation = find_allocation(pointer, 1);
     if (allocation == nullptr || allocation->begin != pointer || allocation->freeing ||
-        allocation->kind == Kind::registered) {
+        allocation->kind == Kind::registered || (allocation->of_graph && !allocation->of_graph->is_allocated)) {
         double_destruction::report("memory freed that is not allocated");
         return CUDA_ERROR_INVALID_VALUE;
     }
-    lost_captures::memory_freed_in(*stream);
+    if (allocation->of_graph) {
+        submit_free(*allocation, *stream);
+        return CUDA_SUCCESS;
+    }
     allocation->freeing = true;
     Work work;
     work.what = "a free";
@@ -197,6 +250,7 @@ FTCUDA_SIM_EXPORT void ftcuda_memory_in_use(CUdeviceptr pointer, std::size_t byt
     if (bytes != 0) allocation->in_use = bytes;
     std::shared_ptr<Stream> stream;
     if (handle == nullptr || find_stream(handle, stream) != CUDA_SUCCESS) {
+        if (bytes != 0) early_free::check_given_out(*allocation);
         set_reachable(pointer, bytes);
         return;
     }

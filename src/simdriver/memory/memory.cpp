@@ -114,6 +114,18 @@ KernelMemory& memory() noexcept {
 
 ptx::Memory& kernel_memory() noexcept { return memory(); }
 
+bool count_used(int device, std::uint64_t bytes) {
+    const std::uint64_t limit = driver_state().memory_limits[static_cast<std::size_t>(device)];
+    std::uint64_t& used = driver_state().memory_used[static_cast<std::size_t>(device)];
+    if (used + bytes > (limit != 0 ? limit : device_memory())) return false;
+    used += bytes;
+    return true;
+}
+
+void count_unused(int device, std::uint64_t bytes) {
+    driver_state().memory_used[static_cast<std::size_t>(device)] -= bytes;
+}
+
 CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin) {
     DriverState& state = driver_state();
     if (size == 0) return CUDA_ERROR_INVALID_VALUE;
@@ -123,13 +135,13 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     allocation.kind = kind;
     allocation.device = device;
     if (kind == Kind::device) {
-        const std::uint64_t limit = state.memory_limits[static_cast<std::size_t>(device)];
-        std::uint64_t& used = state.memory_used[static_cast<std::size_t>(device)];
-        if (used + rounded(size) > (limit != 0 ? limit : device_memory())) return CUDA_ERROR_OUT_OF_MEMORY;
         if (pool && pool->limit != 0 && pool->used + size > pool->limit) return CUDA_ERROR_OUT_OF_MEMORY;
+        if (!count_used(device, rounded(size))) return CUDA_ERROR_OUT_OF_MEMORY;
         allocation.begin = arena(device).acquire(rounded(size));
-        if (allocation.begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
-        used += rounded(size);
+        if (allocation.begin == 0) {
+            count_unused(device, rounded(size));
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        }
         allocation.bytes = arena(device).bytes(allocation.begin);
     } else {
         allocation.bytes = pages::map(size);
@@ -150,6 +162,21 @@ CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Poo
     return CUDA_SUCCESS;
 }
 
+CUresult reserve(int device, std::uint64_t size, std::uint64_t& begin) {
+    if (size == 0) return CUDA_ERROR_INVALID_VALUE;
+    if (size > device_memory()) return CUDA_ERROR_OUT_OF_MEMORY;
+    Allocation allocation;
+    allocation.begin = begin = arena(device).acquire(rounded(size));
+    if (begin == 0) return CUDA_ERROR_OUT_OF_MEMORY;
+    allocation.size = allocation.in_use = size;
+    allocation.device = device;
+    allocation.bytes = arena(device).bytes(begin);
+    allocation.id = driver_state().next_allocation_id++;
+    allocation.of_graph.emplace();
+    driver_state().allocations.emplace(begin, std::move(allocation));
+    return CUDA_SUCCESS;
+}
+
 void release(Allocation& allocation) {
     DriverState& state = driver_state();
     early_free::check(allocation);
@@ -161,7 +188,7 @@ void release(Allocation& allocation) {
             arena(allocation.device).drop(allocation.begin, allocation.size);
         }
         arena(allocation.device).release(allocation.begin, rounded(allocation.size));
-        state.memory_used[static_cast<std::size_t>(allocation.device)] -= rounded(allocation.size);
+        if (!allocation.of_graph) count_unused(allocation.device, rounded(allocation.size));
     } else if (allocation.kind != Kind::registered) {
         pages::unmap(allocation.bytes, allocation.size);
     }

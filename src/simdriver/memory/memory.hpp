@@ -8,6 +8,13 @@ namespace ftcuda::sim {
 
 CUresult allocate(int device, Kind kind, std::uint64_t size, std::shared_ptr<Pool> pool, std::uint64_t& begin);
 void release(Allocation& allocation);
+// An address without memory behind it, for a graph.
+CUresult reserve(int device, std::uint64_t size, std::uint64_t& begin);
+
+// So much of a device's memory is taken, if there is as much.
+bool count_used(int device, std::uint64_t bytes);
+void count_unused(int device, std::uint64_t bytes);
+
 // So much of an allocation may be touched from here on, and its bytes are garbage.
 void set_reachable(std::uint64_t begin, std::uint64_t bytes);
 

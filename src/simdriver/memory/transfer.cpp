@@ -59,10 +59,11 @@ bool may_touch(std::uint64_t address, std::size_t bytes) {
 
 // Where the simulator touches [address, address + bytes) when it does the work: in an allocation, though what was in
 // use at the submission may not be now, or plain host memory. Null when the range begins in an allocation and does not
-// end in it.
+// end in it, or in a graph's memory that is not allocated now.
 std::byte* resolve(std::uint64_t address, std::size_t bytes, const Allocation*& allocation) {
     allocation = allocation_at(address);
     if (allocation == nullptr) return reinterpret_cast<std::byte*>(address);
+    if (allocation->of_graph && allocation->reachable == 0) return nullptr;
     const std::uint64_t offset = address - allocation->begin;
     return bytes <= allocation->size - offset ? allocation->bytes + offset : nullptr;
 }

@@ -17,6 +17,9 @@ constexpr unsigned patience = 200;
 // Nor must two that poll by turns: who was passed over so often goes first.
 constexpr unsigned starvation = 2'000;
 constexpr std::chrono::milliseconds silence{20'000};
+// A thread outside of the session gives a lock back soon, unless it waits for what one of the session holds.
+constexpr std::chrono::milliseconds moment{1};
+constexpr unsigned many_moments = 100;
 
 struct State {
     std::atomic<bool> active{false};  // relaxed: a hint for threads outside of a session; those inside have the lock
@@ -128,6 +131,7 @@ void fail(Ending ending) {
         s.report += name(*thread) + " at " + thread->where;
         const auto holder = s.holders.find(thread->parked_on);
         if (thread->parked_on != nullptr && holder != s.holders.end()) s.report += ", held by " + holder->second;
+        if (thread->moments != 0) s.report += ", held by a thread that is not scheduled";
         s.report += '\n';
     }
     s.over.notify_all();
@@ -366,6 +370,23 @@ bool park(const void* key, const char* where) {
     return is_scheduled();
 }
 
+bool park_for_holder(const void* key, const char* where) {
+    if (!is_scheduled()) return false;
+    const Detached detached;
+    Guard lock(driver_state().mutex);
+    Thread& me = *self();
+    me.where = where;
+    if (state().holders.count(key) != 0) {
+        me.parked_on = key;
+        choose();
+    } else {
+        me.turn.wait_for(lock, moment);
+        if (++me.moments % many_moments == 0) choose();
+    }
+    wait_for_turn(lock, me);
+    return is_scheduled();
+}
+
 void unpark(const void* key) {
     for (const std::shared_ptr<Thread>& thread : state().threads) {
         if (thread->parked_on == key) thread->parked_on = nullptr;
@@ -405,7 +426,9 @@ void end_pauses() {
 }
 
 void hold(const void* key) {
-    if (is_scheduled()) state().holders[key] = name(*self());
+    if (!is_scheduled()) return;
+    state().holders[key] = name(*self());
+    self()->moments = 0;
 }
 
 void let_go(const void* key) { state().holders.erase(key); }

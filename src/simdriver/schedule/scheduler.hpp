@@ -44,6 +44,7 @@ struct Thread {
     clock::Nanoseconds until = clock::never;  // when it waits no longer
     bool runs_long = false;                   // a worker in a kernel that may wait for the host
     bool polls = false;                       // it waits for what it must ask for itself, and has asked before
+    unsigned moments = 0;                     // that it has waited for a thread outside of the session
     std::uint64_t priority = 0;               // PCT
     unsigned passed_over = 0;                 // PCT: how often it could have gone on since it last did
     std::condition_variable turn;
@@ -89,6 +90,9 @@ void point(const char* where);
 // ended meanwhile.
 bool park(const void* key, const char* where);
 void unpark(const void* key);
+// The same for what is held, to try again after it. If no scheduled thread holds it, one outside of the session does,
+// whose unpark() nobody waits for: a moment of real time passes, and the others go on only if many have passed.
+bool park_for_holder(const void* key, const char* where);
 
 // A wait for what the scheduler cannot see: the thread asks again after a turn of somebody else who does not poll as
 // well, or when the clock has reached `until`. `seen`: turns() as they were before it asked. False, at once, as above.
@@ -96,7 +100,7 @@ std::uint64_t turns();
 bool pause(clock::Nanoseconds until, std::uint64_t seen);
 void end_pauses();
 
-// That this thread holds what others park for, for the report.
+// That this thread holds what others park for.
 void hold(const void* key);
 void let_go(const void* key);
 

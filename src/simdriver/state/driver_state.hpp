@@ -205,6 +205,23 @@ struct Past {
     std::string what;
 };
 
+struct Allocation;
+
+// Of an allocation at an address that a graph has reserved.
+struct GraphMemory {
+    std::uint64_t nodes = 0;                      // that allocate it: the graph's, and one of each executable
+    bool is_mapped = false;                       // there is memory behind the address
+    bool is_allocated = false;                    // by what was submitted so far
+    bool is_freed_inside = false;                 // the graph has a node that frees it
+    bool is_freed_outside = false;                // another graph has
+    void (*on_last_node)(Allocation&) = nullptr;  // is called when there is none any more
+};
+
+// How much memory graphs have on a device.
+struct GraphMemoryUse {
+    std::uint64_t used = 0, used_high = 0, reserved = 0, reserved_high = 0;
+};
+
 struct Allocation {
     std::uint64_t begin = 0;
     std::uint64_t size = 0;
@@ -220,6 +237,7 @@ struct Allocation {
     bool freeing = false;       // a stream-ordered free is queued, or the memory is set aside
     std::uint64_t pending = 0;  // queued or running work that touches it
     std::vector<Past> past;     // while races are watched
+    std::optional<GraphMemory> of_graph;
 };
 
 // ---- The state of the driver ---------------------------------------------------------------------------------------
@@ -235,6 +253,7 @@ struct DriverState {
     std::vector<std::shared_ptr<Pool>> current_pools;  // what cuMemAllocAsync allocates from
     std::vector<std::uint64_t> memory_limits;
     std::vector<std::uint64_t> memory_used;
+    std::vector<GraphMemoryUse> graph_memory;
     std::uint64_t next_stream_id = 1;
 
     Handles<Context> context_handles{1};

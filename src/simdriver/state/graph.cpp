@@ -6,6 +6,16 @@
 
 namespace ftcuda::sim {
 
+namespace {
+
+// What a node allocates, or null.
+Allocation* allocation_of(const Node& node) {
+    const auto* const operation = std::get_if<AllocOperation>(&node.operation.what);
+    return operation != nullptr ? &driver_state().allocations.at(operation->parameters.dptr) : nullptr;
+}
+
+}  // namespace
+
 std::shared_ptr<Graph> make_graph() {
     auto graph = std::make_shared<Graph>();
     graph->handle = reinterpret_cast<CUgraph>(driver_state().graphs.add(graph));
@@ -27,6 +37,7 @@ std::shared_ptr<Node> add_node(Graph& graph, Operation operation, const Nodes& d
     if (named == Named::yes) node->handle = reinterpret_cast<CUgraphNode>(driver_state().nodes.add(node));
     for (const std::shared_ptr<Node>& each : dependencies) connect(*each, *node);
     graph.nodes.push_back(node);
+    if (Allocation* const allocation = allocation_of(*node)) ++allocation->of_graph->nodes;
     return node;
 }
 
@@ -115,6 +126,13 @@ std::shared_ptr<Graph> copy(const Graph& graph, Named named) {
     return made;
 }
 
+bool has_memory_nodes(const Graph& graph) noexcept {
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const std::shared_ptr<Node>& node) {
+        return std::holds_alternative<AllocOperation>(node->operation.what) ||
+               std::holds_alternative<FreeOperation>(node->operation.what);
+    });
+}
+
 Node* find_copy(const Graph& copy, std::uint64_t id) noexcept {
     for (const std::shared_ptr<Node>& node : copy.nodes) {
         if (node->origin == id) return node.get();
@@ -131,6 +149,9 @@ void forget_names(Graph& graph) {
     for (const std::shared_ptr<Node>& node : graph.nodes) {
         if (node->handle != nullptr) driver_state().nodes.remove(node->handle);
         node->graph = nullptr;
+        Allocation* const allocation = allocation_of(*node);
+        if (allocation != nullptr && --allocation->of_graph->nodes == 0)
+            allocation->of_graph->on_last_node(*allocation);
     }
 }
 

@@ -51,6 +51,13 @@ struct Executable {
     std::vector<std::map<CUuserObject, std::uint64_t>> superseded;  // of graphs that an update has replaced
 };
 
+// In a launch: a node that does something, of the graph or of a child graph, behind others by their indices.
+struct Step {
+    Node* node = nullptr;
+    std::vector<std::size_t> after;
+    std::size_t lane = 0;  // 0 is the stream's own queue; no queue orders what the graph does not
+};
+
 std::shared_ptr<Graph> make_graph();
 // The one that `graph` is in with all its parents: itself without one.
 const Graph& root_of(const Graph& graph) noexcept;
@@ -72,6 +79,9 @@ void add_once(Nodes& to, const Nodes& nodes);
 
 // A copy with the same user objects; each node's origin is the node that it is a copy of.
 std::shared_ptr<Graph> copy(const Graph& graph, Named named);
+// Whether the graph has nodes that allocate or free memory: such a graph cannot be copied or taken apart.
+bool has_memory_nodes(const Graph& graph) noexcept;
+
 // The node of a copy that is one of the node with this id, there or in child graphs; null without one.
 Node* find_copy(const Graph& copy, std::uint64_t id) noexcept;
 // What a graph and its nodes were called means nothing any more.

@@ -84,6 +84,12 @@ struct ConditionalOperation {
     std::vector<std::shared_ptr<Graph>> bodies;
     std::vector<CUgraph> shown;  // the bodies' handles, as cuGraphAddNode showed them
 };
+
+// Memory of a graph's own, at an address that is fixed: see memory/graph_memory.hpp.
+struct AllocOperation {
+    CUDA_MEM_ALLOC_NODE_PARAMS parameters{};
+    std::vector<CUmemAccessDesc> accesses;  // what the parameters point to
+};
 struct NoOperation {};
 
 // An allocation that an operation names, by what no other allocation has.
@@ -94,9 +100,13 @@ struct Use {
     bool is_by_address = false;  // of a node that an executable was told of: whatever is at the address
 };
 
+struct FreeOperation {
+    Use memory;
+};
+
 struct Operation {
     std::variant<NoOperation, KernelOperation, CopyOperation, FillOperation, HostOperation, ChildOperation,
-                 RecordOperation, WaitOperation, ConditionalOperation>
+                 RecordOperation, WaitOperation, ConditionalOperation, AllocOperation, FreeOperation>
         what;
     std::vector<Use> uses;  // when it was described
 
@@ -104,7 +114,8 @@ struct Operation {
         constexpr int types[] = {
             CU_GRAPH_NODE_TYPE_EMPTY,        CU_GRAPH_NODE_TYPE_KERNEL,     CU_GRAPH_NODE_TYPE_MEMCPY,
             CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_HOST,       CU_GRAPH_NODE_TYPE_GRAPH,
-            CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_CONDITIONAL};
+            CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT, CU_GRAPH_NODE_TYPE_CONDITIONAL,
+            CU_GRAPH_NODE_TYPE_MEM_ALLOC,    CU_GRAPH_NODE_TYPE_MEM_FREE};
         return types[what.index()];
     }
 };

@@ -102,6 +102,7 @@ bool device_attribute(int attribute, int& value) noexcept {
     case CU_DEVICE_ATTRIBUTE_COMPUTE_PREEMPTION_SUPPORTED: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_COOPERATIVE_LAUNCH: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_CLUSTER_LAUNCH: value = compute_capability() >= 90; return true;
+    case CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS: value = simulated.driver_version >= 11070; return true;
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED: value = 1; return true;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: value = 99 * 1024; return true;

@@ -10,6 +10,10 @@ namespace {
 
 constexpr std::uint16_t machine_cuda = 190;
 constexpr std::uint32_t section_info = 0x70000000;
+constexpr std::uint32_t section_symbols = 2;  // SHT_SYMTAB
+constexpr std::size_t symbol_size = 24;
+constexpr std::uint8_t symbol_is_function = 2;   // STT_FUNC, in the lower half of st_info
+constexpr std::uint8_t symbol_is_kernel = 0x10;  // in st_other, as measured on cubins of CUDA 13.5
 constexpr std::string_view info_prefix = ".nv.info.";
 
 // Attributes of `.nv.info`, as measured on cubins of CUDA 11.8, 12.9 and 13.5; the others are skipped by their length.
@@ -22,45 +26,95 @@ std::string_view slice(std::string_view bytes, std::uint64_t offset, std::uint64
     return bytes.substr(static_cast<std::size_t>(offset), static_cast<std::size_t>(size));
 }
 
-struct Section {
-    std::string_view name;
-    std::string_view bytes;
-};
-
-// Calls visit(section) for every `.nv.info.<kernel>` section until it returns true.
-template <class Visitor>
-bool find_info(std::string_view elf, Visitor visit) {
-    std::uint16_t machine = 0;
-    std::uint64_t table = 0;
-    std::uint16_t entry_size = 0;
-    std::uint16_t count = 0;
-    std::uint16_t names_index = 0;
-    if (!read(elf, 0x12, machine) || machine != machine_cuda) return false;
-    if (!read(elf, 0x28, table) || !read(elf, 0x3a, entry_size) || !read(elf, 0x3c, count) ||
-        !read(elf, 0x3e, names_index))
-        return false;
-    if (entry_size < 0x40) return false;
-    const auto header = [&](std::size_t index) {
-        return slice(elf, table + std::uint64_t{entry_size} * index, entry_size);
+// The sections of a cubin; none where `elf` is something else.
+class Sections {
+public:
+    struct Section {
+        std::string_view name;
+        std::uint32_t type;
+        std::string_view bytes;
     };
-    const auto content = [&](std::string_view section) {
+
+    explicit Sections(std::string_view elf) noexcept : elf_(elf) {
+        std::uint16_t machine = 0;
+        std::uint16_t names_index = 0;
+        if (!read(elf, 0x12, machine) || machine != machine_cuda) return;
+        if (!read(elf, 0x28, table_) || !read(elf, 0x3a, entry_size_) || !read(elf, 0x3c, count_) ||
+            !read(elf, 0x3e, names_index) || entry_size_ < 0x40) {
+            count_ = 0;
+            return;
+        }
+        names_ = content(header(names_index));
+    }
+
+    // Calls visit(section) for every section until it returns true.
+    template <class Visitor>
+    bool find(Visitor visit) const {
+        for (std::size_t index = 0; index < count_; ++index) {
+            const std::string_view section = header(index);
+            std::uint32_t name = 0;
+            std::uint32_t type = 0;
+            if (!read(section, 0, name) || !read(section, 4, type)) continue;
+            if (visit(Section{text_at(names_, name), type, content(section)})) return true;
+        }
+        return false;
+    }
+
+    // Of a table of strings.
+    static std::string_view text_at(std::string_view texts, std::size_t offset) noexcept {
+        if (offset >= texts.size()) return {};
+        const std::string_view rest = texts.substr(offset);
+        return rest.substr(0, rest.find('\0'));
+    }
+
+private:
+    std::string_view header(std::size_t index) const noexcept {
+        return slice(elf_, table_ + std::uint64_t{entry_size_} * index, entry_size_);
+    }
+
+    std::string_view content(std::string_view section) const noexcept {
         std::uint64_t offset = 0;
         std::uint64_t size = 0;
-        return read(section, 0x18, offset) && read(section, 0x20, size) ? slice(elf, offset, size) : std::string_view();
-    };
-    const std::string_view names = content(header(names_index));
-    for (std::size_t index = 0; index < count; ++index) {
-        const std::string_view section = header(index);
-        std::uint32_t name_offset = 0;
-        std::uint32_t type = 0;
-        if (!read(section, 0, name_offset) || !read(section, 4, type) || type != section_info) continue;
-        if (name_offset >= names.size()) continue;
-        const std::string_view rest = names.substr(name_offset);
-        const std::string_view name = rest.substr(0, rest.find('\0'));
-        if (name.substr(0, info_prefix.size()) != info_prefix) continue;
-        if (visit(Section{name.substr(info_prefix.size()), content(section)})) return true;
+        return read(section, 0x18, offset) && read(section, 0x20, size) ? slice(elf_, offset, size)
+                                                                        : std::string_view();
     }
-    return false;
+
+    const std::string_view elf_;
+    std::string_view names_;
+    std::uint64_t table_ = 0;
+    std::uint16_t entry_size_ = 0;
+    std::uint16_t count_ = 0;
+};
+
+// Calls visit(kernel, info) for every `.nv.info.<kernel>` section until it returns true. There are such sections of
+// other functions too, where these are relocatable.
+template <class Visitor>
+bool find_info(std::string_view elf, Visitor visit) {
+    return Sections(elf).find([&](const Sections::Section& section) {
+        if (section.type != section_info || section.name.substr(0, info_prefix.size()) != info_prefix) return false;
+        return visit(section.name.substr(info_prefix.size()), section.bytes);
+    });
+}
+
+// The functions that are no kernels, as far as the table of symbols tells.
+std::vector<std::string_view> other_functions(std::string_view elf) {
+    std::string_view symbols;
+    std::string_view texts;
+    Sections(elf).find([&](const Sections::Section& section) {
+        if (section.type == section_symbols) symbols = section.bytes;
+        if (section.name == ".strtab") texts = section.bytes;
+        return false;
+    });
+    std::vector<std::string_view> found;
+    for (std::size_t at = 0; at + symbol_size <= symbols.size(); at += symbol_size) {
+        std::uint32_t name = 0;
+        std::uint8_t kind = 0;
+        std::uint8_t other = 0;
+        if (!read(symbols, at, name) || !read(symbols, at + 4, kind) || !read(symbols, at + 5, other)) break;
+        if ((kind & 0xf) == symbol_is_function && (other & symbol_is_kernel) == 0)
+            found.push_back(Sections::text_at(texts, name));
+    }
+    return found;
 }
 
 struct OrderedParameter {
@@ -140,9 +194,9 @@ bool is_whole_cubin(std::string_view elf) noexcept {
 bool cubin_parameter_layout(std::string_view cubin, std::string_view name, ParameterLayout& layout) {
     std::vector<OrderedParameter> parameters;
     bool understood = false;
-    const bool found = find_info(cubin, [&](const Section& section) {
-        if (section.name != name) return false;
-        understood = read_parameters(section.bytes, parameters);
+    const bool found = find_info(cubin, [&](std::string_view kernel, std::string_view info) {
+        if (kernel != name) return false;
+        understood = read_parameters(info, parameters);
         return true;
     });
     if (!found || !understood) return false;
@@ -156,9 +210,10 @@ bool cubin_parameter_layout(std::string_view cubin, std::string_view name, Param
 }
 
 std::vector<std::string> cubin_kernel_names(std::string_view cubin) {
+    const std::vector<std::string_view> others = other_functions(cubin);
     std::vector<std::string> names;
-    find_info(cubin, [&](const Section& section) {
-        names.emplace_back(section.name);
+    find_info(cubin, [&](std::string_view function, std::string_view) {
+        if (std::find(others.begin(), others.end(), function) == others.end()) names.emplace_back(function);
         return false;
     });
     return names;

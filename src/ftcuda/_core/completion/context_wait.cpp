@@ -106,7 +106,7 @@ Status ContextWait::answer(std::uint64_t number) noexcept {
     return outcome_;
 }
 
-bool ContextWait::turn() noexcept {
+Service::Pause ContextWait::turn() noexcept {
     std::uint64_t number = 0;
     {
         const Lock lock(asked_mutex_);
@@ -122,7 +122,7 @@ bool ContextWait::turn() noexcept {
     const Lock lock(asked_mutex_);
     outcome_ = status;
     over_.store(number, std::memory_order_release);
-    return false;
+    return for_ever;
 }
 
 }  // namespace ftcuda::core

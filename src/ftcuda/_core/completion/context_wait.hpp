@@ -1,8 +1,9 @@
 // Waiting for all of a context, and what is done after that.
 //
-// The driver has no question for "is all of the context done?". So a service of each context is in the driver's wait,
-// and whoever waits with a limit asks how far it is. Nor is what must be freed when nothing runs freed by a service: a
-// wait for all of a context ends the captures of others, so that only the user may ask for one (decision 20).
+// The driver has no question for "is all of the context done?". So a service of each context, with a thread of its own,
+// is in the driver's wait, and whoever waits with a limit asks how far it is. Nor is what must be freed when nothing
+// runs freed by a service: a wait for all of a context ends the captures of others, so that only the user may ask for
+// one (decision 20).
 #pragma once
 
 #include "../device/context.hpp"
@@ -27,7 +28,7 @@ Status synchronize(Context& context);
 // Of one context, for as long as that, which is for ever.
 class ContextWait final : public Service {
 public:
-    explicit ContextWait(Context& context) noexcept : Service(std::chrono::milliseconds(0)), context_(context) {}
+    explicit ContextWait(Context& context) : Service(std::make_shared<ServiceThread>(), Pause(0)), context_(context) {}
     static ContextWait& of(Context& context);
 
     void retire(std::function<void()> finish) EXCLUDES(retired_mutex_);
@@ -40,7 +41,7 @@ private:
     // What the wait came to; CUDA_ERROR_NOT_READY until it is over. Waits that were asked for later count: they are for
     // more.
     Status answer(std::uint64_t number) noexcept EXCLUDES(asked_mutex_);
-    bool turn() noexcept override EXCLUDES(asked_mutex_);
+    Pause turn() noexcept override EXCLUDES(asked_mutex_);
 
     // Constant after construction.
     Context& context_;

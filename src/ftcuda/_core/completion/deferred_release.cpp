@@ -6,6 +6,7 @@
 #include "../device/deferred_errors.hpp"
 #include "../device/process.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 #include "context_wait.hpp"
 #include "handover.hpp"
 #include "service.hpp"
@@ -58,15 +59,16 @@ private:
 // Comes to what the callers do not: each turn looks at what waits, until it has found some that is not done.
 class Sweep final : public Service {
 public:
-    Sweep() noexcept : Service(std::chrono::milliseconds(10)) {}
+    Sweep() : Service(ServiceThread::common(), pause) {}
     // Looks begun and ended: odd while the service has one in its hands, which wait_for_look() waits for.
     std::uint64_t looks() const noexcept { return looks_.load(); }
     void wait_for_look() EXCLUDES(mutex_) { const Lock lock(mutex_); }
 
 private:
+    static constexpr std::chrono::milliseconds pause{10};
     static constexpr int patience = 10;  // turns for which objects wait for a caller
 
-    bool turn() noexcept override EXCLUDES(mutex_);
+    Pause turn() noexcept override EXCLUDES(mutex_);
     bool look() noexcept EXCLUDES(mutex_);
 
     Mutex mutex_{Rank::sweep};
@@ -86,6 +88,17 @@ Sweep& sweep = *new Sweep;
 // How many are retained, in a queue or in somebody's hands. Sequentially consistent, as the counts of the queues.
 std::atomic<std::size_t> pending{0};
 std::atomic<std::uint64_t> popped{0};  // how many objects were taken back. Relaxed: it guards no data
+
+// What is done when it is let go of.
+class PutOff final : public Shared {
+public:
+    explicit PutOff(std::function<void()> act) noexcept : act_(std::move(act)) {}
+
+private:
+    ~PutOff() override { act_(); }
+
+    const std::function<void()> act_;
+};
 
 // Takes over one that is taken out of a queue: its object, the caller's from now on.
 void* end(Retained* retained) noexcept {
@@ -134,9 +147,9 @@ bool Sweep::look() noexcept {
     return found != nullptr;
 }
 
-bool Sweep::turn() noexcept {
-    if (!process::may_destroy()) return false;
-    if (!driver::background::may_go_on()) return true;
+Service::Pause Sweep::turn() noexcept {
+    if (!process::may_destroy()) return for_ever;
+    if (!driver::background::may_go_on()) return pause;
     std::size_t misses = 0;
     for (std::size_t looks = waiting_queue.count(); looks != 0 && misses < look_limit; --looks) {
         if (!look()) ++misses;
@@ -146,7 +159,7 @@ bool Sweep::turn() noexcept {
     turns_ = objects.count() == 0 || popped_now != popped_ ? 0 : turns_ + 1;
     popped_ = popped_now;
     if (turns_ > patience) handover::ask_for_release();
-    return is_pending();
+    return is_pending() ? Pause(pause) : for_ever;
 }
 
 // Of a graph that is gone; called by the driver, which is not to be called from here.
@@ -203,6 +216,13 @@ Status release_with_graph(Context& context, CUgraph graph, Retention retention) 
     return status;
 }
 
+bool put_off(std::function<void()> act) {
+    if (!driver::host_function::is_here()) return false;
+    Retention retention;
+    retain(retention, Ref<Shared>::adopt(new PutOff(std::move(act))));
+    return true;  // it is over now
+}
+
 bool is_over(Context& context, CUevent event) noexcept {
     if (event != nullptr && !context.is_reached(event)) return false;
     if (event != nullptr) context.release_event(event);
@@ -221,7 +241,7 @@ bool is_pending() noexcept { return pending.load() != 0; }
 std::size_t waiting() noexcept { return waiting_queue.count(); }
 
 void* pop_done() {
-    if (is_forked()) return nullptr;
+    if (!may_wait().ok()) return nullptr;
     for (;;) {
         const std::uint64_t looks = sweep.looks();
         Retained* found = objects.take();

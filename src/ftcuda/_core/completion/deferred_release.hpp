@@ -9,6 +9,7 @@
 #include "../device/context.hpp"
 #include "../sync/ref.hpp"
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -41,6 +42,10 @@ inline void retain(Retention& retention, Ref<Shared> further) {
     if (!retention) retention = retain(nullptr);
     retention->further.push_back(std::move(further));
 }
+
+// In a function that a stream waits for, which ends nothing that needs the driver (sync/may_wait.hpp): true, and `act`
+// is run later, by pop_done() or the service. False elsewhere.
+bool put_off(std::function<void()> act);
 
 // Until `event` is reached; takes the event over. A null event is reached.
 void release_after(Context& context, abi::CUevent event, Retention retention) noexcept;

@@ -1,5 +1,6 @@
 #include "host_call.hpp"
 
+#include "../../_driver/host_function.hpp"
 #include "../../_driver/schedule.hpp"
 #include "../sync/fork.hpp"
 #include "../sync/mutex.hpp"
@@ -62,6 +63,7 @@ bool claim_thread() noexcept { return !is_forked() && !claimed.exchange(true, st
 void give_claim_back() noexcept { claimed.store(false, std::memory_order_relaxed); }
 
 void* take() {
+    driver::host_function::end();
     void* const part = give_part();
     const Lock lock(mutex);
     if (current != nullptr && current->is_taken) {
@@ -73,6 +75,7 @@ void* take() {
     while (current == nullptr) changed.wait(mutex);
     current->is_taken = true;
     take_part(current->part);
+    driver::host_function::begin();
     return current->function;
 }
 

@@ -1,9 +1,9 @@
 // Functions of the caller's, each known by an address, that the driver calls in the order of a stream: what comes
 // behind waits until they return.
 //
-// The driver's thread calls none of them. Any code may come to a call of the driver, a finalizer's that frees memory
-// for one, and from that thread such a call fails or hangs. So it waits for one thread of the caller's, which takes
-// them and calls them one after the other. At exit nobody is waited for any more.
+// The driver's thread calls none of them: it would have to attach to the caller's interpreter. It waits for one thread
+// of the caller's, which takes them and calls them one after the other. That thread makes no call of the driver
+// meanwhile (sync/may_wait.hpp). At exit nobody is waited for any more.
 //
 // To a test's scheduler both threads are one: the driver's gives its part to the thread that calls, for the call.
 #pragma once

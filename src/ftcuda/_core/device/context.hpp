@@ -10,6 +10,7 @@
 namespace ftcuda::core {
 
 class ContextWait;
+class Signals;
 class Staging;
 class Stream;
 
@@ -59,6 +60,7 @@ public:
 
 private:
     friend class ContextWait;
+    friend class Signals;
     friend class Staging;
     friend class Stream;
 
@@ -72,13 +74,14 @@ private:
     std::atomic<std::uint64_t> poison_{0};
     // Acquire and release: whoever waits for the context after a capture has ended finds it ended.
     std::atomic<unsigned> captures_{0};
-    // Published once each with release, read with acquire. The streams, the staging memory and the wait are published
-    // by their own classes.
+    // Published once each with release, read with acquire. The streams, the staging memory, the wait and the signals
+    // are published by their own classes.
     std::atomic<Stream*> legacy_stream_{nullptr};
     std::atomic<Stream*> per_thread_stream_{nullptr};
     std::atomic<Staging*> staging_{nullptr};
     std::atomic<abi::CUstream> housekeeping_stream_{nullptr};
     std::atomic<ContextWait*> wait_{nullptr};
+    std::atomic<Signals*> signals_{nullptr};
 
     Mutex events_mutex_{Rank::event_pool};
     std::vector<abi::CUevent> idle_events_ GUARDED_BY(events_mutex_);

@@ -123,6 +123,10 @@ bool Device::has_graphs() noexcept { return cu.cuUserObjectCreate && cu.cuGraphI
 
 bool Device::has_conditional_graphs() noexcept { return has_graphs() && cu.cuStreamBeginCaptureToGraph; }
 
+bool Device::has_stream_values() const noexcept {
+    return cu.cuStreamWriteValue32_v2 && attribute(CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS) != 0;
+}
+
 bool Device::has_tensor_maps() const noexcept {
     return static_cast<bool>(driver::cu.cuTensorMapEncodeTiled) && compute_capability() >= 90;
 }

@@ -49,6 +49,7 @@ public:
     bool has_managed_pools() const noexcept;        // CUDA 13 drivers on devices with concurrent managed access
     static bool has_graphs() noexcept;              // drivers of CUDA 11.4
     static bool has_conditional_graphs() noexcept;  // drivers of CUDA 12.3
+    bool has_stream_values() const noexcept;        // CUDA 11.7 drivers: streams write words
     bool has_tensor_maps() const noexcept;          // CUDA 12 drivers on devices of compute capability 9.0 and up
 
 private:

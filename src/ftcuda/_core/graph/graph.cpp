@@ -1,9 +1,10 @@
 #include "graph.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
-#include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -28,29 +29,30 @@ deferred_release::Retention retained(const Ref<Shared>& operands) {
 
 }  // namespace
 
-Graph::Graph(GraphDefinition& definition, Ref<CapturedOperands> operands, unsigned flags, unsigned most,
-             CUgraphExec first)
-    : context_(definition.context()), flags_(flags), most_(most), first_(first), instances_(new Instance[most]),
-      launches_(definition.launches()), definition_(definition), operands_(std::move(operands)) {
+Graph::Graph(GraphDefinition& definition, GraphDefinition::Made made, unsigned flags, unsigned most)
+    : context_(definition.context()), flags_(flags), most_(most), first_(made.executable),
+      instances_(new Instance[most]), launches_(definition.launches()), scratch_size_(Scratch::size(launches_)),
+      memory_(std::move(made.memory)), definition_(definition), operands_(std::move(made.operands)) {
     const Lock lock(instances_[0].mutex);
-    instances_[0].executable = first;
-    instances_[0].nodes = captured_arguments();
+    instances_[0].executable = first_;
+    instances_[0].nodes = captured_arguments(nullptr);
 }
 
-std::vector<NodeArguments> Graph::captured_arguments() const {
+std::vector<NodeArguments> Graph::captured_arguments(const Scratch* scratch) const {
     std::vector<NodeArguments> arguments;
-    for (const CapturedLaunch* const launch : launches_) arguments.emplace_back(*launch);
+    for (const CapturedLaunch* const launch : launches_) arguments.emplace_back(*launch, scratch);
     return arguments;
 }
 
 Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned most, Stream* upload,
                           Ref<Graph>& graph) {
     if (!cu.cuGraphInstantiateWithFlags) return Status(Reason::absent, Entry::cuGraphInstantiateWithFlags);
-    CUgraphExec made = nullptr;
-    Ref<CapturedOperands> operands;
-    Status status = definition.instantiate(flags, most > 1, made, operands);
+    GraphDefinition::Made made;
+    Status status = definition.instantiate(flags, most > 1, made);
+    const bool may_be_second = made.memory && (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0;
+    if (may_be_second && status.is(CUDA_ERROR_NOT_SUPPORTED)) return Reason::only_instance;
     if (!status.ok()) return status;
-    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, std::move(operands), flags, most, made));
+    Ref<Graph> mine = Ref<Graph>::adopt(new Graph(definition, std::move(made), flags, most));
     if (most > 1) status = mine->make(mine->instances_[1]);  // at once: of some graphs the driver makes no second one
     if (status.is(CUDA_ERROR_NOT_SUPPORTED)) status = Reason::only_instance;
     if (status.ok() && upload != nullptr) status = mine->upload(*upload);
@@ -63,7 +65,7 @@ Status Graph::instantiate(GraphDefinition& definition, unsigned flags, unsigned 
 }
 
 Status Graph::count(unsigned& count) noexcept {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     count = 0;
     for (unsigned index = 0; index < most_; ++index) {
         const Lock lock(instances_[index].mutex);
@@ -73,15 +75,11 @@ Status Graph::count(unsigned& count) noexcept {
 }
 
 Status Graph::definition(Ref<GraphDefinition>& definition) {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     const Lock lock(mutex_);
     if (!definition_) return Reason::closed;
     definition = definition_;
     return {};
-}
-
-Graph::Instance& Graph::instance_for(Stream& stream) noexcept {
-    return instances_[most_ == 1 ? 0 : uses_.slot_of(stream.id()) % most_];
 }
 
 Status Graph::make(Instance& instance) {
@@ -92,11 +90,14 @@ Status Graph::make(Instance& instance) {
         definition = definition_;
         version = version_;
     }
-    CUgraphExec made = nullptr;
-    Ref<CapturedOperands> operands;  // those that there are already
-    Status status = definition->instantiate(flags_, false, made, operands);
+    Ref<Scratch> scratch;
+    Status status = Scratch::allocate(context_, launches_, scratch);
     if (!status.ok()) return status;
-    std::vector<NodeArguments> nodes = captured_arguments();
+    GraphDefinition::Made further;  // which keeps what the first one does
+    status = definition->instantiate(flags_, false, further);
+    if (!status.ok()) return status;
+    CUgraphExec made = further.executable;
+    std::vector<NodeArguments> nodes = captured_arguments(scratch.get());
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     const Lock turn(graph_turn);
@@ -109,9 +110,11 @@ Status Graph::make(Instance& instance) {
         if (status.ok() && version == version_ && instance.executable == nullptr) {
             std::swap(instance.executable, made);
             std::swap(instance.nodes, nodes);
+            std::swap(instance.scratch, scratch);
         }
     }
     if (made != nullptr) destroy(made);  // it failed, another thread was first, or the graph was updated
+    if (scratch) release_after_launches(Ref<Shared>(*scratch));  // perhaps of an executable that was there before
     return status;
 }
 
@@ -157,11 +160,13 @@ Status Graph::for_executables(Call call) {
 }
 
 Status Graph::update(GraphDefinition& of, GraphNode& node, NodeChange& change) {
-    {
-        const ContextScope scope(context_);
-        if (!scope.status().ok()) return scope.status();
-        if (const Status status = change.prepare(context_); !status.ok()) return status;
-    }
+    // Until what was kept is let go of: the end of the graph forgets where it was launched.
+    const Lease<Graph> lease(*this);
+    if (!lease) return Reason::closed;
+    const RelaxedCapture relaxed;
+    const ContextScope scope(context_);
+    if (!scope.status().ok()) return scope.status();
+    if (const Status status = change.prepare(context_); !status.ok()) return status;
     GraphNode::Kept kept;
     const Status status = with_node(of, node, [&]() NOT_ANALYSED -> Status {
         const auto has_parameters = [&](const CapturedLaunch* each) { return each->node() == node.cu_node(); };
@@ -223,8 +228,7 @@ Status Graph::use_in(Stream& stream, const Operands& operands, Use use) {
     if (capturing) return Reason::capturing;
     OperandLeases leases(stream, operands);
     if (!leases.status().ok()) return leases.status();
-    uses_.add(stream, stream.id());
-    Instance& instance = instance_for(stream);
+    Instance& instance = instances_[uses_.add(stream, stream.id()) % most_];
     for (;;) {
         {
             const Lock lock(instance.mutex);
@@ -244,7 +248,13 @@ Status Graph::launch_with(Stream& stream, CUgraphExec executable, std::vector<No
     for (NodeArguments& each : nodes) {
         if (const Status status = each.tell(context_, executable); !status.ok()) return status;
     }
-    return cu.cuGraphLaunch(executable, stream.cu_stream());
+    const driver::Status status = cu.cuGraphLaunch(executable, stream.cu_stream());
+    if (!memory_) return status;
+    if (status.ok()) memory_->note_launch();
+    const bool keeps_memory = !memory_->is_freed_by_launches() && memory_->was_launched();
+    const bool is_unfreed = keeps_memory && (flags_ & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) == 0;
+    if (is_unfreed && Status(status).is(CUDA_ERROR_INVALID_VALUE)) return Reason::unfreed;
+    return status;
 }
 
 Status Graph::launch(Stream& stream) {
@@ -297,19 +307,21 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
     if (!scope.status().ok()) return scope.status();
     const Status status = definition.use([&](CUgraph graph) NOT_ANALYSED {
         const Lock lock(mutex_);
+        // Buffers know whether the graph was launched that allocates them.
+        if (&definition != definition_.get() && (memory_ || definition.has_memory())) return Status(Reason::has_memory);
         operands = definition.operands();
         {
             const Lock first(instances_[0].mutex);
             const driver::Status updated = cu.cuGraphExecUpdate_v2(first_, graph, &info);
-            if (!updated.ok()) return updated;
+            if (!updated.ok()) return Status(updated);
         }
         old = std::exchange(definition_, Ref<GraphDefinition>(definition));
         if (most_ > 1) definition.stay();
         ++version_;
         std::swap(operands_, operands);
         std::swap(changed_, changed);
-        destroy_executables(1);  // launches make them of the new one
-        return driver::Status();
+        destroy_executables(1);  // which have no scratch memory; launches make them of the new one
+        return Status();
     });
     if (!status.ok()) {
         refusal = info.result;
@@ -327,18 +339,25 @@ Status Graph::trim() noexcept {
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
-    const Lock turn(graph_turn);
-    destroy_executables(1);
+    std::vector<Ref<Shared>> gone;
+    {
+        const Lock turn(graph_turn);
+        gone = destroy_executables(1);
+    }
+    release_after_launches(gone);
     return {};
 }
 
-void Graph::destroy_executables(unsigned index) noexcept {
+std::vector<Ref<Shared>> Graph::destroy_executables(unsigned index) {
+    std::vector<Ref<Shared>> gone;
     for (; index < most_; ++index) {
         Instance& instance = instances_[index];
         const Lock lock(instance.mutex);
         if (instance.executable != nullptr) destroy(std::exchange(instance.executable, nullptr));
         instance.nodes.clear();
+        if (instance.scratch) gone.push_back(Ref<Shared>::adopt(instance.scratch.detach()));
     }
+    return gone;
 }
 
 void Graph::destroy(CUgraphExec executable) noexcept {
@@ -347,6 +366,10 @@ void Graph::destroy(CUgraphExec executable) noexcept {
 
 void Graph::release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept {
     for (const auto& [node, each] : changed) release_after_launches(each.kept);
+}
+
+void Graph::release_after_launches(const std::vector<Ref<Shared>>& gone) noexcept {
+    for (const Ref<Shared>& each : gone) release_after_launches(each);
 }
 
 void Graph::release_after_launches(const GraphNode::Kept& kept) noexcept {
@@ -371,6 +394,7 @@ void Graph::release_after_launches(const Ref<Shared>& operands) noexcept {
 
 void Graph::destroy() noexcept {
     if (!context_.may_destroy()) return;
+    if (deferred_release::put_off([self = Ref<Graph>(*this)] { self->destroy(); })) return;
     const RelaxedCapture relaxed;
     const ContextScope scope(context_);
     Ref<GraphDefinition> definition;
@@ -382,14 +406,16 @@ void Graph::destroy() noexcept {
         operands = std::move(operands_);
         std::swap(changed, changed_);
     }
+    std::vector<Ref<Shared>> gone;
     {
         const Lock turn(graph_turn);
-        destroy_executables(0);
+        gone = destroy_executables(0);
     }
     if (most_ > 1) definition->may_change();
     if (scope.status().ok()) {  // else nothing runs any more
         release_after_launches(Ref<Shared>(*operands));
         release_after_launches(changed);
+        release_after_launches(gone);
     }
     uses_.clear();
 }

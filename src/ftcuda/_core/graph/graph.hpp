@@ -8,6 +8,7 @@
 #include "../memory/stream_uses.hpp"
 #include "../stream/stream.hpp"
 #include "../sync/cache_line.hpp"
+#include "../sync/sharded_lifetime.hpp"
 #include "graph_definition.hpp"
 #include "node_arguments.hpp"
 #include "replacement.hpp"
@@ -30,6 +31,8 @@ public:
     unsigned most() const noexcept { return most_; }
     // How many executables there are now.
     Status count(unsigned& count) noexcept;
+    // Bytes of scratch memory that each has.
+    std::size_t scratch_size() const noexcept { return scratch_size_; }
 
     // What it is made of.
     Status definition(Ref<GraphDefinition>& definition) EXCLUDES(mutex_);
@@ -57,9 +60,13 @@ public:
         if (lifetime_.close()) destroy();
     }
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
-    bool enter() noexcept { return lifetime_.enter() == 0; }
+    bool enter() noexcept {
+        const Entrance entrance = lifetime_.enter();
+        if (entrance == Entrance::last) destroy();
+        return entrance == Entrance::inside;
+    }
     void leave() noexcept {
-        if (Lifetime::last(lifetime_.leave())) destroy();
+        if (lifetime_.leave()) destroy();
     }
 
 private:
@@ -67,7 +74,8 @@ private:
     struct Instance {
         Mutex mutex{Rank::executable};
         abi::CUgraphExec executable GUARDED_BY(mutex) = nullptr;  // null: a launch makes it
-        std::vector<NodeArguments> nodes GUARDED_BY(mutex);       // of it, one for each launch with parameters
+        std::vector<NodeArguments> nodes GUARDED_BY(mutex);       // of it, one for each of `launches_`
+        Ref<Scratch> scratch GUARDED_BY(mutex);                   // of it; null: it has none, or what was captured
         [[maybe_unused]] LineBetween after;
     };
 
@@ -79,15 +87,14 @@ private:
         GraphNode::Kept kept;
     };
 
-    Graph(GraphDefinition& definition, Ref<CapturedOperands> operands, unsigned flags, unsigned most,
-          abi::CUgraphExec first);
+    Graph(GraphDefinition& definition, GraphDefinition::Made made, unsigned flags, unsigned most);
     ~Graph() override = default;
 
     // Calls `use(executable, nodes)` with the one for `stream`.
     template <class Use>
     Status use_in(Stream& stream, const Operands& operands, Use use) EXCLUDES(mutex_);
     Status launch_with(Stream& stream, abi::CUgraphExec executable, std::vector<NodeArguments>& nodes);
-    std::vector<NodeArguments> captured_arguments() const;
+    std::vector<NodeArguments> captured_arguments(const Scratch* scratch) const;
     // By who is inside. Attributes of a launch stay as they were captured.
     bool may_take(const Replacement& replacement) const noexcept;
     // Calls `call()` in the turn of graphs, and with the lock, if `node`, of `of`, may be changed.
@@ -98,10 +105,10 @@ private:
     Status for_executables(Call call) REQUIRES(mutex_);
     static Status tell(abi::CUgraphExec executable, const ChangedNode& changed) noexcept;
     ChangedNode& changed(GraphNode& node) REQUIRES(mutex_);
-    Instance& instance_for(Stream& stream) noexcept;
     Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
-    // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of.
-    void destroy_executables(unsigned index) noexcept;
+    // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of. What
+    // they had is to be let go of out of the turn.
+    std::vector<Ref<Shared>> destroy_executables(unsigned index);
     void destroy(abi::CUgraphExec executable) noexcept;
     void destroy() noexcept EXCLUDES(mutex_);
     // When all is done that was launched with them. With the context current, once no launch takes them any more;
@@ -109,6 +116,7 @@ private:
     void release_after_launches(const Ref<Shared>& operands) noexcept;
     void release_after_launches(const GraphNode::Kept& kept) noexcept;
     void release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept;
+    void release_after_launches(const std::vector<Ref<Shared>>& gone) noexcept;
 
     // Constant after construction.
     Context& context_;
@@ -116,8 +124,10 @@ private:
     const unsigned most_;
     const abi::CUgraphExec first_;
     const std::unique_ptr<Instance[]> instances_;
-    // Those with parameters: the definition's, which has no successor then.
+    // Those with parameters or scratch memory: the definition's, which has no successor then.
     const std::vector<const CapturedLaunch*> launches_;
+    const std::size_t scratch_size_;
+    const Ref<CapturedMemory> memory_;  // null unless it allocates some
 
     // Who holds the lock reads what is above, while others come to the lock, or take leases.
     [[maybe_unused]] LineBetween before_mutex_;
@@ -135,8 +145,8 @@ private:
 
     [[maybe_unused]] LineBetween before_lifetime_;
 
-    // Synchronises itself.
-    Lifetime lifetime_;
+    // Synchronises itself. Each launch writes it, unless it is spread.
+    ShardedLifetime lifetime_;
 
     [[maybe_unused]] LineBetween after_lifetime_;
 };

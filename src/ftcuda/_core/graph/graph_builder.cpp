@@ -1,8 +1,9 @@
 #include "graph_builder.hpp"
 
 #include "../../_driver/table.hpp"
-#include "../memory/operands.hpp"
+#include "../launch/host_launch.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 
 namespace ftcuda::core {
 
@@ -19,7 +20,7 @@ Status GraphBuilder::create(Context& context, unsigned flags, int priority, Ref<
 }
 
 Status GraphBuilder::end() {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     CUgraph graph = nullptr;
     Ref<CapturedOperands> operands;
     const Lock lock(mutex_);  // who finds that it builds no more finds the graph
@@ -29,7 +30,7 @@ Status GraphBuilder::end() {
 }
 
 Status GraphBuilder::definition(Ref<GraphDefinition>& definition) {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     const Lock lock(mutex_);
     if (is_closed()) return Reason::closed;
     if (!definition_) return Reason::unended;
@@ -68,10 +69,11 @@ Status GraphBuilder::embed(GraphBuilder& child) {
 }
 
 Status GraphBuilder::launch(const LaunchShape& shape, Ref<deferred_release::ForeignReference> caller, Kernel& kernel,
-                            Ref<BoundArguments> arguments, std::vector<CapturedLaunch::Parameter> parameters) {
+                            Ref<BoundArguments> arguments, std::vector<CapturedLaunch::Parameter> parameters,
+                            std::vector<std::size_t> scratch) {
     if (!cu.cuGraphExecKernelNodeSetParams_v2) return Status(Reason::absent, Entry::cuGraphExecKernelNodeSetParams_v2);
     const Ref<CapturedLaunch> captured = Ref<CapturedLaunch>::adopt(
-        new CapturedLaunch(kernel, shape, std::move(caller), arguments, std::move(parameters)));
+        new CapturedLaunch(kernel, shape, std::move(caller), arguments, std::move(parameters), std::move(scratch)));
     const Submission submission(*stream_);
     if (!submission.status().ok()) return submission.status();
     arguments->fix_maps();  // what a later launch leaves out is what was captured
@@ -86,15 +88,7 @@ Status GraphBuilder::launch(const LaunchShape& shape, Ref<deferred_release::Fore
 }
 
 Status GraphBuilder::call(CUhostFn function, void* user_data, deferred_release::Retention retention) {
-    const Submission submission(*stream_);
-    if (!submission.status().ok()) return submission.status();
-    const ContextScope scope(stream_->context());
-    if (!scope.status().ok()) return scope.status();
-    const Operands operands{nullptr, 0, &retention};
-    OperandLeases leases(*stream_, operands);
-    const Status status = leases.submit([&] { return cu.cuLaunchHostFunc(stream_->cu_stream(), function, user_data); });
-    if (!status.ok()) session_->keep_no_more();
-    return status;
+    return host_launch(*stream_, function, user_data, std::move(retention));
 }
 
 Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uint64_t& condition) {
@@ -155,6 +149,8 @@ Status GraphBuilder::add_node(std::uint64_t condition, int type, const std::vect
 
 bool GraphBuilder::close() noexcept {
     if (is_forked()) return false;
+    if (deferred_release::put_off([self = Ref<GraphBuilder>(*this)] { self->close(); }))
+        return kind_ != Kind::part && session_->is_capturing();
     if (kind_ == Kind::part) {
         session_->leave(*stream_);
         return false;

@@ -34,9 +34,11 @@ public:
     // This one goes on after `part`, of the same capture, which is closed by that.
     Status join(GraphBuilder& part);
     Status embed(GraphBuilder& child);
-    // A launch whose `parameters` may be others in each launch of the graph. Not in a body. `caller` keeps the shape.
+    // A launch whose `parameters` may be others in each launch of the graph. `scratch`: arguments, buffers, of which
+    // each executable has others. Not in a body. `caller` keeps the shape.
     Status launch(const LaunchShape& shape, Ref<deferred_release::ForeignReference> caller, Kernel& kernel,
-                  Ref<BoundArguments> arguments, std::vector<CapturedLaunch::Parameter> parameters);
+                  Ref<BoundArguments> arguments, std::vector<CapturedLaunch::Parameter> parameters,
+                  std::vector<std::size_t> scratch);
     // A function of the host's, which the graph retains with what is retained.
     Status call(abi::CUhostFn function, void* user_data, deferred_release::Retention retention);
     // `value`: at the begin of each launch, where `has_default`; else anything.

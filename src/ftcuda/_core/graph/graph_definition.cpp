@@ -1,9 +1,11 @@
 #include "graph_definition.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 
 namespace ftcuda::core {
 
@@ -52,18 +54,27 @@ Ref<CapturedOperands> GraphDefinition::operands() const {
 Status GraphDefinition::lend(CUgraph& graph, Ref<Shared>& kept) const {
     if (!is_there_) return Reason::gone;
     if (!launches().empty()) return Reason::has_parameters;
+    if (has_memory()) return Reason::has_memory;
     graph = graph_;
     kept = Ref<Shared>::adopt(operands().detach());
     return {};
 }
 
-Status GraphDefinition::instantiate(unsigned flags, bool stays, CUgraphExec& executable,
-                                    Ref<CapturedOperands>& operands) {
+Ref<CapturedMemory> GraphDefinition::memory() const {
+    if (captured_->memory() != nullptr) return Ref<CapturedMemory>(*captured_->memory());
+    if (!allocates_) return {};
+    Ref<CapturedMemory> memory = Ref<CapturedMemory>::adopt(new CapturedMemory);
+    for (const CUdeviceptr pointer : unfreed_) memory->add(pointer, nullptr);
+    return memory;
+}
+
+Status GraphDefinition::instantiate(unsigned flags, bool stays, Made& made) {
     const RelaxedCapture relaxed;
     return use([&](CUgraph graph) NOT_ANALYSED {
         if (unused_conditions_ + captured_->unused_conditions() != 0) return Status(Reason::unplaced);
-        operands = this->operands();
-        const Status status = cu.cuGraphInstantiateWithFlags(&executable, graph, flags);
+        made.operands = operands();
+        made.memory = memory();
+        const Status status = cu.cuGraphInstantiateWithFlags(&made.executable, graph, flags);
         if (status.ok() && stays) ++stays_;
         return status;
     });
@@ -82,14 +93,14 @@ Status GraphDefinition::print_dot(const char* path, unsigned flags) {
 }
 
 Status GraphDefinition::is_there(bool& there) noexcept {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     const Lock lock(graph_turn);
     there = is_there_;
     return {};
 }
 
 Status GraphDefinition::is_there(const GraphNode& node, bool& there) noexcept {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     const Lock lock(graph_turn);
     there = node.is_there_;
     return {};
@@ -97,9 +108,12 @@ Status GraphDefinition::is_there(const GraphNode& node, bool& there) noexcept {
 
 GraphDefinition::~GraphDefinition() {
     if (&root_ != this || !context_.may_destroy()) return;
-    const RelaxedCapture relaxed;
-    const Lock lock(graph_turn);
-    deferred_errors::add(context_.observe(cu.cuGraphDestroy(graph_)), "destroy", "graph");
+    const auto destroy = [&context = context_, graph = graph_] {
+        const RelaxedCapture relaxed;
+        const Lock lock(graph_turn);
+        deferred_errors::add(context.observe(cu.cuGraphDestroy(graph)), "destroy", "graph");
+    };
+    if (!deferred_release::put_off(destroy)) destroy();
 }
 
 }  // namespace ftcuda::core

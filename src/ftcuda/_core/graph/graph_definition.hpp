@@ -45,13 +45,19 @@ public:
     }
     // In its turn: what is to live as long as what was made of it.
     Ref<CapturedOperands> operands() const REQUIRES(graph_turn);
+    // In its turn: whether it allocates memory.
+    bool has_memory() const noexcept { return allocates_ || (captured_ && captured_->memory() != nullptr); }
     // In its turn: the graph, for a copy, and what that keeps.
     Status lend(abi::CUgraph& graph, Ref<Shared>& kept) const NOT_ANALYSED;
 
-    // An executable of it, which is the caller's, and what that keeps. `stays`: further ones will be made, so that the
-    // graph does not change until as many calls of may_change().
-    Status instantiate(unsigned flags, bool stays, abi::CUgraphExec& executable, Ref<CapturedOperands>& operands)
-        EXCLUDES(graph_turn);
+    // An executable of it, which is the caller's, what that keeps, and what its launches allocate, or null. `stays`:
+    // further ones will be made, so that the graph does not change until as many calls of may_change().
+    struct Made {
+        abi::CUgraphExec executable = nullptr;
+        Ref<CapturedOperands> operands;
+        Ref<CapturedMemory> memory;
+    };
+    Status instantiate(unsigned flags, bool stays, Made& made) EXCLUDES(graph_turn);
     void may_change() noexcept EXCLUDES(graph_turn);
     // In its turn, the same.
     void stay() noexcept { ++stays_; }
@@ -108,9 +114,11 @@ private:
     // Without graphs of the driver's, until show_within().
     std::vector<Ref<GraphDefinition>> make_within(std::size_t count) const;
     Status show_within(GraphNode& node, const abi::CUgraphNodeParams& parameters);
+    Ref<CapturedMemory> memory() const;
+    void note_memory(const GraphNode& node);
     // With all that is within it. `gone` takes what is to be let go of out of the turn.
     using Gone = std::vector<GraphNode::Kept>;
-    static void leave(GraphNode& node, Gone& gone);
+    void leave(GraphNode& node, Gone& gone);
     void leave(Gone& gone);
     void collect(std::vector<Ref<Shared>>& kept) const;
 
@@ -126,6 +134,9 @@ private:
     // Of the root: how many made of it want it to stay as it is, and conditions without a node.
     std::size_t stays_ = 0;
     std::size_t unused_conditions_ = 0;
+    // Whether nodes allocate memory, and what of it none frees.
+    bool allocates_ = false;
+    std::vector<abi::CUdeviceptr> unfreed_;
 };
 
 }  // namespace ftcuda::core

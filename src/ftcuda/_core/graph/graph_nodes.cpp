@@ -62,6 +62,8 @@ Status GraphDefinition::read(GraphNode& node) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return cu.cuGraphKernelNodeGetParams_v2(node.node_, &parameters.kernel);
     case CU_GRAPH_NODE_TYPE_MEMCPY: return cu.cuGraphMemcpyNodeGetParams(node.node_, &parameters.memcpy.copyParams);
     case CU_GRAPH_NODE_TYPE_HOST: return cu.cuGraphHostNodeGetParams(node.node_, &parameters.host);
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return cu.cuGraphMemAllocNodeGetParams(node.node_, &parameters.alloc);
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: return cu.cuGraphMemFreeNodeGetParams(node.node_, &parameters.free.dptr);
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD:
         return cu.cuGraphEventRecordNodeGetEvent(node.node_, &parameters.eventRecord.event);
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT: return cu.cuGraphEventWaitNodeGetEvent(node.node_, &parameters.eventWait.event);
@@ -164,6 +166,10 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     CUgraphNodeParams& parameters = made->parameters_;
     parameters.type = change.type();
     if (const Status status = change.apply(context_, parameters, made->kept_); !status.ok()) return status;
+    const CapturedMemory* const of_buffers = root_.captured_->memory();
+    if (change.type() == CU_GRAPH_NODE_TYPE_MEM_FREE && of_buffers != nullptr &&
+        of_buffers->find(parameters.free.dptr) != nullptr)
+        return Reason::memory_of_buffer;
     CUgraphNodeParams told = parameters;  // the driver writes to it
     const Status status = cu.cuGraphAddNode(&made->node_, graph_, dependencies.data(), dependencies.size(), &told);
     if (!status.ok()) return status;
@@ -171,9 +177,20 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     auto kept = entry.extract(entry.begin());
     kept.key() = made->node_;
     nodes_.insert(std::move(kept));
+    if (change.type() == CU_GRAPH_NODE_TYPE_MEM_ALLOC) parameters.alloc.dptr = told.alloc.dptr;
     if (change.type() == CU_GRAPH_NODE_TYPE_CONDITIONAL) --root_.unused_conditions_;
+    note_memory(*made);
     node = made;
     return show_within(*made, told);
+}
+
+void GraphDefinition::note_memory(const GraphNode& node) {
+    if (node.type_ == CU_GRAPH_NODE_TYPE_MEM_ALLOC) {
+        allocates_ = true;
+        unfreed_.push_back(node.parameters_.alloc.dptr);
+    } else if (node.type_ == CU_GRAPH_NODE_TYPE_MEM_FREE) {
+        unfreed_.erase(std::remove(unfreed_.begin(), unfreed_.end(), node.parameters_.free.dptr), unfreed_.end());
+    }
 }
 
 Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
@@ -207,6 +224,7 @@ Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
 
 void GraphDefinition::leave(GraphNode& node, Gone& gone) {
     node.is_there_ = false;
+    if (node.type_ == CU_GRAPH_NODE_TYPE_CONDITIONAL) ++root_.unused_conditions_;
     for (const Ref<GraphDefinition>& each : node.within_) each->leave(gone);
     gone.emplace_back();
     std::swap(gone.back(), node.kept_);
@@ -223,7 +241,6 @@ Status GraphDefinition::destroy(GraphNode& node) {
     const Status status = change([&]() -> Status {
         if (!node.is_there_) return Reason::gone;
         if (const Status status = cu.cuGraphDestroyNode(node.node_); !status.ok()) return status;
-        if (node.type_ == CU_GRAPH_NODE_TYPE_CONDITIONAL) ++root_.unused_conditions_;
         leave(node, gone);
         nodes_.erase(node.node_);
         return {};

@@ -1,15 +1,16 @@
-// The arguments that a node of one executable has, of a launch with parameters. The driver is told of others before a
-// launch that needs them; those that run have what they were submitted with.
+// The arguments that a node of one executable has, of a launch that was captured with parameters or scratch memory. The
+// driver is told of others before a launch that needs them; those that run have what they were submitted with.
 #pragma once
 
-#include "captured_launch.hpp"
+#include "scratch.hpp"
 
 namespace ftcuda::core {
 
 // For who has the executable.
 class NodeArguments {
 public:
-    explicit NodeArguments(const CapturedLaunch& launch);
+    // `scratch`: the executable's own; null: it has what was captured.
+    NodeArguments(const CapturedLaunch& launch, const Scratch* scratch);
     NodeArguments(NodeArguments&&) noexcept = default;
     NodeArguments& operator=(NodeArguments&&) noexcept = default;
 
@@ -24,11 +25,16 @@ public:
 
 private:
     void put(std::size_t offset, const void* bytes, std::size_t size) noexcept;
+    // What depends on the dimensions.
+    Status complete(Context& context) noexcept;
 
     const CapturedLaunch* launch_;
+    const ArgumentLayout::Slot* slots_;
+    std::vector<char> captured_;  // with this executable's scratch memory
     std::array<unsigned, 7> dimensions_;
     std::vector<char> block_;
-    std::vector<void*> parameters_;  // into the block
+    std::vector<void*> parameters_;             // into the block
+    abi::CUDA_KERNEL_NODE_PARAMS_v2 params_{};  // without a function until they are complete
     bool is_told_ = true;
 };
 

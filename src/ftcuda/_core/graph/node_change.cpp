@@ -68,6 +68,21 @@ private:
     std::vector<Ref<Shared>> leases_;
 };
 
+// What the driver is told of who reaches memory.
+class HeldAccesses final : public Shared {
+public:
+    explicit HeldAccesses(const std::vector<int>& devices) {
+        for (const int device : devices)
+            all_.push_back({{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE});
+    }
+    const std::vector<CUmemAccessDesc>& all() const noexcept { return all_; }
+
+private:
+    ~HeldAccesses() override = default;
+
+    std::vector<CUmemAccessDesc> all_;
+};
+
 // What was submitted with a retention, kept as objects are.
 class Held final : public Shared {
 public:
@@ -97,6 +112,7 @@ Status KernelChange::prepare(Context& context) {
 
 Status KernelChange::apply(Context& context, CUgraphNodeParams& parameters, GraphNode::Kept& kept) {
     CUDA_KERNEL_NODE_PARAMS_v2& node = parameters.kernel;
+    if (expects_ && kept[1].get() != expected_.get()) return Reason::other_kernel;
     if (shape_ != nullptr) {
         const CUlaunchConfig& config = shape_->config();
         node.gridDimX = config.gridDimX;
@@ -204,12 +220,51 @@ Status HostChange::apply(Context&, CUgraphNodeParams& parameters, GraphNode::Kep
     return {};
 }
 
-ChildChange::ChildChange(GraphDefinition& child) : NodeChange(CU_GRAPH_NODE_TYPE_GRAPH), child_(child) {}
+ChildChange::ChildChange(GraphDefinition& child, bool lasts)
+    : NodeChange(CU_GRAPH_NODE_TYPE_GRAPH), child_(child), lasts_(lasts) {}
 ChildChange::~ChildChange() = default;
+
+Status ChildChange::prepare(Context& context) {
+    if (!lasts_) return {};
+    Ref<GraphDefinition> copy;
+    if (const Status status = GraphDefinition::create(context, copy); !status.ok()) return status;
+    ChildChange once(*child_);
+    Ref<GraphNode> node;
+    if (const Status status = copy->add({}, once, node); !status.ok()) return status;
+    GraphDefinition::NodeState state;
+    if (const Status status = copy->state(*node, state); !status.ok()) return status;
+    child_ = state.within.front();
+    copy_ = std::move(copy);
+    return {};
+}
 
 Status ChildChange::apply(Context& context, CUgraphNodeParams& parameters, GraphNode::Kept& kept) {
     if (&child_->context() != &context) return Reason::wrong_device;
+    if (copy_) kept[1] = Ref<Shared>(*copy_);
     return child_->lend(parameters.graph.graph, kept[0]);
+}
+
+Status AllocationChange::prepare(Context& context) {
+    return context.device().has_memory_pools() ? Status() : Status(Reason::not_supported);
+}
+
+Status AllocationChange::apply(Context& context, CUgraphNodeParams& parameters, GraphNode::Kept& kept) {
+    const int device = context.device().ordinal();
+    CUDA_MEM_ALLOC_NODE_PARAMS& node = parameters.alloc;
+    node.poolProps.allocType = kind_ == Kind::managed ? CU_MEM_ALLOCATION_TYPE_MANAGED : CU_MEM_ALLOCATION_TYPE_PINNED;
+    node.poolProps.location = {kind_ == Kind::host ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE,
+                               kind_ == Kind::host ? 0 : device};
+    node.bytesize = size_;
+    const Ref<HeldAccesses> accesses = Ref<HeldAccesses>::adopt(new HeldAccesses(reached_by_));
+    node.accessDescs = accesses->all().empty() ? nullptr : accesses->all().data();
+    node.accessDescCount = accesses->all().size();
+    kept[0] = Ref<Shared>(*accesses);
+    return {};
+}
+
+Status FreeChange::apply(Context&, CUgraphNodeParams& parameters, GraphNode::Kept&) {
+    parameters.free.dptr = pointer_;
+    return {};
 }
 
 Status ConditionalChange::apply(Context& context, CUgraphNodeParams& parameters, GraphNode::Kept&) {

@@ -54,6 +54,11 @@ public:
           arguments_(std::move(arguments)) {
         if (kernel != nullptr) kernel_ = Ref<Kernel>(*kernel);
     }
+    // Nothing changes, with a reason, if the node does not keep this any more in place of its kernel.
+    void expect(const GraphNode::Kept& kept) noexcept {
+        expected_ = kept[1];
+        expects_ = true;
+    }
     Status prepare(Context& context) override;
     Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) override;
 
@@ -62,6 +67,8 @@ private:
     const Ref<deferred_release::ForeignReference> configuration_;
     Ref<Kernel> kernel_;
     const Ref<BoundArguments> arguments_;
+    Ref<Shared> expected_;
+    bool expects_ = false;
     Ref<Shared> held_;             // the arguments, as they are now
     void** parameters_ = nullptr;  // of these
     abi::CUfunction function_ = nullptr;
@@ -127,14 +134,47 @@ private:
 // A copy of another graph. Keeps what that keeps.
 class ChildChange final : public NodeChange {
 public:
-    explicit ChildChange(GraphDefinition& child);
+    // `lasts`: it will be told again, of executables that are made later, whatever the graph is by then. So a copy is
+    // made at once, and kept too.
+    explicit ChildChange(GraphDefinition& child, bool lasts = false);
     ~ChildChange() override;
+    Status prepare(Context& context) override;
     Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) override;
     std::size_t within() const noexcept override { return 1; }
     const GraphDefinition& child() const noexcept { return *child_; }
 
 private:
-    const Ref<GraphDefinition> child_;
+    Ref<GraphDefinition> child_;
+    const bool lasts_;
+    Ref<GraphDefinition> copy_;  // what has the child then
+};
+
+// Memory that each launch allocates, at an address that the driver says when the node is there. Keeps who reaches it.
+class AllocationChange final : public NodeChange {
+public:
+    enum class Kind : int { device, host, managed };
+
+    // `reached_by`: ordinals of further devices.
+    AllocationChange(std::size_t size, Kind kind, std::vector<int> reached_by)
+        : NodeChange(abi::CU_GRAPH_NODE_TYPE_MEM_ALLOC), size_(size), kind_(kind), reached_by_(std::move(reached_by)) {}
+    Status prepare(Context& context) override;
+    Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) override;
+
+private:
+    const std::size_t size_;
+    const Kind kind_;
+    const std::vector<int> reached_by_;
+};
+
+// The end of such memory.
+class FreeChange final : public NodeChange {
+public:
+    explicit FreeChange(abi::CUdeviceptr pointer) noexcept
+        : NodeChange(abi::CU_GRAPH_NODE_TYPE_MEM_FREE), pointer_(pointer) {}
+    Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) override;
+
+private:
+    const abi::CUdeviceptr pointer_;
 };
 
 class ConditionalChange final : public NodeChange {

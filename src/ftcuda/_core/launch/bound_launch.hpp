@@ -37,6 +37,7 @@ public:
     std::size_t count() const noexcept { return arguments_.size(); }
     const std::vector<char>& block() const noexcept { return block_; }
     void* value(std::size_t index) const noexcept { return arguments_[index].value->object(); }
+    Buffer* buffer(std::size_t index) const noexcept { return arguments_[index].buffer; }
 
     // Whether a launch may be the last to let go of something of the caller's.
     bool may_release() const noexcept { return any_foreign_ || !maps_.empty(); }

@@ -6,7 +6,11 @@
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/limit.hpp"
+#include "../sync/may_wait.hpp"
+#include "graph_pool.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <memory>
 
@@ -49,12 +53,58 @@ Status order_after(const Use& use, CUstream stream) noexcept {
 
 }  // namespace
 
+// The graph ends after its launches: then the memory goes, unless somebody else has the buffer.
+class Buffer::GraphLease final : public Shared {
+public:
+    explicit GraphLease(Buffer& buffer) noexcept : buffer_(buffer) { buffer.enter(); }  // which nobody has closed yet
+
+private:
+    ~GraphLease() override { buffer_->leave(); }
+
+    const Ref<Buffer> buffer_;
+};
+
+Status Buffer::check_stream(const MemoryResource& resource, const Stream* stream) noexcept {
+    const CaptureSession* const session = stream != nullptr ? stream->session() : nullptr;
+    if (!resource.is_for_graphs()) return session != nullptr && resource.is_pool() ? Reason::in_builder : Reason::none;
+    if (is_forked()) return Reason::forked;
+    if (session == nullptr) return Reason::no_builder;
+    return session->is_within_another() ? Reason::in_body : Reason::none;
+}
+
+void Buffer::become_graphs(Stream& stream) {
+    CaptureSession& session = *stream.session();
+    captured_memory_ = Ref<CapturedMemory>(session.memory());
+    allocated_in_ = Ref<Stream>(stream);
+    deferred_release::Retention retention;
+    deferred_release::retain(retention, Ref<Shared>::adopt(new GraphLease(*this)));
+    session.keep(std::move(retention));
+    captured_memory_->add(allocation_.pointer, this);
+}
+
 Status Buffer::allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer) {
     if (stream != nullptr && &stream->context() != &resource.context()) return Reason::wrong_device;
+    if (const Status status = check_stream(resource, stream); !status.ok()) return status;
     Lease<MemoryResource> lease(resource);
     if (!lease) return Reason::closed;
     const Status status = allocate_inside(resource, bytes, stream, buffer);
+    if (status.is(CUDA_ERROR_NOT_READY)) return Status::from_driver(CUDA_ERROR_OUT_OF_MEMORY, Entry::cuMemHostAlloc);
     if (status.ok()) lease.detach();  // the buffer's from now on: a pool lives as long as its last buffer
+    return status;
+}
+
+Status Buffer::lease(MemoryResource& resource, std::size_t bytes, const StagingStore::Turn& turn, Limit limit,
+                     Ref<Buffer>& buffer) {
+    if (is_forked()) return Reason::forked;
+    Lease<MemoryResource> lease(resource);
+    if (!lease) return Reason::closed;
+    limit.seconds = std::max(limit.seconds - turn.waited(), 0.0);
+    const Status status = wait_until_ready(limit, true, [&]() -> Status {
+        if (resource.is_closed()) return Reason::closed;
+        if (!turn.has_come()) return Status::from_driver(CUDA_ERROR_NOT_READY, Entry::cuEventQuery);
+        return allocate_inside(resource, bytes, nullptr, buffer);
+    });
+    if (status.ok()) lease.detach();
     return status;
 }
 
@@ -72,6 +122,7 @@ Status Buffer::allocate_where_memory_is_short(MemoryResource& resource, std::siz
         synchronize(context).ignore();
         MemoryResource::trim_caches(context, had_memory);
         resource.trim(0).ignore();
+        graph_pool::trim(context).ignore();
         status = allocate(resource, bytes, stream, buffer);
         if (!status.is(CUDA_ERROR_OUT_OF_MEMORY)) break;
         std::size_t free = 0, total = 0;
@@ -103,9 +154,18 @@ Status Buffer::allocate_inside(MemoryResource& resource, std::size_t bytes, Stre
     }
     const Submission submission(*stream);
     if (!submission.status().ok()) return submission.status();
+    if (resource.is_pool() && stream->session() == nullptr && stream->may_be_captured()) {
+        bool capturing = false;  // by others, whose graph would allocate it
+        if (const Status status = stream->is_capturing(capturing); !status.ok()) return status;
+        if (capturing) return Reason::capturing;
+    }
     const Status status = resource.allocate(bytes, stream, allocation);
     if (!status.ok()) return status;
     make(allocation);
+    if (resource.is_for_graphs()) {
+        buffer->become_graphs(*stream);
+        return {};
+    }
     if (!stream->is_default()) buffer->home_id_ = stream->id();
     buffer->uses_.begin(*stream, stream->id());
     if (stream->is_default()) buffer->mark_use(*stream);
@@ -124,10 +184,75 @@ Ref<Buffer> Buffer::wrap(Context& context, CUdeviceptr pointer, std::size_t byte
 Status Buffer::close(Stream* stream, bool idle, bool collected, ReleasedHolder& released) {
     if (idle) idle_.store(true, std::memory_order_relaxed);
     if (collected) collected_.store(true, std::memory_order_relaxed);
+    if (put_off_close(stream)) return {};
     if (stream != nullptr) {
         if (const Status status = free_after(*stream); !status.ok()) return status;
     }
     if (lifetime_.close()) destroy(&released);  // else the last to leave does, perhaps a launch elsewhere
+    return {};
+}
+
+// What would wait for a stream, or for its builder, waits for others.
+bool Buffer::put_off_close(Stream* stream) {
+    if (stream == nullptr && !frees_in_graph_.load(std::memory_order_relaxed)) return false;
+    Ref<Stream> in;
+    if (stream != nullptr) in = Ref<Stream>(*stream);
+    return deferred_release::put_off([self = Ref<Buffer>(*this), in] {
+        Status status;
+        if (self->captured_memory_) status = self->close_in_graph(in.get());
+        if (status.ok() && in) status = self->free_after(*in);
+        if (status.reason() == Reason::driver) deferred_errors::add(status, "close", "buffer");
+        if (self->lifetime_.close()) self->destroy(nullptr);
+    });
+}
+
+Status Buffer::close_in_graph(Stream* stream) {
+    if (is_forked()) return Reason::forked;
+    if (!may_wait().ok()) {  // close() will come to it
+        frees_in_graph_.store(true, std::memory_order_relaxed);
+        return {};
+    }
+    if (stream != nullptr && stream->session() == nullptr) return {};
+    CaptureSession& session = *allocated_in_->session();
+    if (stream != nullptr && !stream->session()->shares_graph_with(session)) return Reason::memory_of_others;
+    const Lease<Buffer> lease(*this);
+    if (!lease) return {};
+    if (stream != nullptr) {
+        const Submission submission(*stream);
+        return submission.status().ok() ? capture_free(*stream) : submission.status();
+    }
+    for (;;) {
+        const Ref<Stream> in = session.heir(*allocated_in_);
+        const Submission submission(*in);
+        if (submission.status().ok()) return capture_free(*in);
+        const bool was_joined = session.heir(*in).get() != in.get();  // by another thread, meanwhile
+        if (was_joined) continue;
+        const bool has_no_graph = submission.status().reason() == Reason::spoilt;
+        return has_no_graph || in->is_over() || !session.is_capturing() ? Status() : submission.status();
+    }
+}
+
+Status Buffer::close_in_graph_at(Stream& stream, CUdeviceptr pointer) {
+    if (stream.session() == nullptr) return is_forked() ? Reason::forked : Reason::no_builder;
+    const Submission submission(stream);
+    if (!submission.status().ok()) return submission.status();
+    Shared* const found = stream.session()->memory().find(pointer);
+    if (found == nullptr) return Reason::memory_of_others;
+    Buffer& buffer = static_cast<Buffer&>(*found);
+    const Lease<Buffer> lease(buffer);
+    return lease ? buffer.capture_free(stream) : Status(Reason::closed);
+}
+
+Status Buffer::capture_free(Stream& stream) {
+    if (is_closed()) return {};  // another thread was first
+    if (stream.session()->is_within_another()) return Reason::in_body;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const Status status = context_->observe(cu.cuMemFreeAsync(allocation_.pointer, stream.cu_stream()));
+    if (!status.ok()) return status;
+    freed_in_graph_.store(true, std::memory_order_relaxed);
+    captured_memory_->remove(allocation_.pointer);
+    lifetime_.close();  // before others come to the session's lock: nothing is captured behind the free
     return {};
 }
 
@@ -151,6 +276,11 @@ Status Buffer::add_use(Stream& stream) noexcept {
     if (!is_reachable_from(stream.context())) {
         leave();
         return Reason::wrong_device;
+    }
+    if (captured_memory_ && !stream.may_be_captured() && stream.session() == nullptr &&
+        !captured_memory_->was_launched()) {
+        leave();
+        return Reason::unlaunched;
     }
     uses_.add(stream, stream.id());
     return {};
@@ -264,7 +394,10 @@ void Buffer::go_on(windows::Waiter* waiter, bool only_closed) noexcept {
 }
 
 void Buffer::free(ReleasedHolder* released) noexcept {
-    if (resource_ && bytes_ != 0 && context_->may_destroy()) {
+    if (deferred_release::put_off([self = Ref<Buffer>(*this)] { self->free(nullptr); })) return;
+    const bool is_graphs =
+        captured_memory_ && (freed_in_graph_.load(std::memory_order_relaxed) || !captured_memory_->was_launched());
+    if (resource_ && bytes_ != 0 && !is_graphs && context_->may_destroy()) {
         const ContextScope scope(*context_);
         FreePlan plan{scope.status()};
         if (plan.status.ok()) plan = resource_->is_ordered() ? plan_in_stream() : plan_now();

@@ -10,15 +10,23 @@
 
 namespace ftcuda::core {
 
+struct Limit;
+
 class Buffer final : public Shared, private windows::Waiter {
 public:
     // From `resource`, in the order of `stream`, which becomes the buffer's home. A null stream is allowed where the
     // allocation is not stream-ordered. Zero bytes are no allocation: the pointer is 0.
     static Status allocate(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
 
+    // The same from a staging pool, which waits for memory: `timed_out`, `interrupted`, or `closed` if the pool is, may
+    // come of it. No more bytes than the pool has; the limit counts from the begin of the turn.
+    static Status lease(MemoryResource& resource, std::size_t bytes, const StagingStore::Turn& turn, Limit limit,
+                        Ref<Buffer>& buffer);
+
     // The same after an allocation found no memory: empties all caches of the context, lets the frees happen, gives the
-    // pool's unused memory back, and tries again. Other threads may get that memory first, so all of this is repeated
-    // while there is something to win: the caches had memory, another thread empties them too, or the device has room.
+    // pool's unused memory and that of graphs back, and tries again. Other threads may get that memory first, so all of
+    // this is repeated while there is something to win: the caches had memory, another thread empties them too, or the
+    // device has room.
     static Status allocate_where_memory_is_short(MemoryResource& resource, std::size_t bytes, Stream* stream,
                                                  Ref<Buffer>& buffer);
 
@@ -57,6 +65,15 @@ public:
     // The calling thread's collection is over: who waits for windows that were no garbage waits no more.
     static void end_collection() noexcept;
     bool is_closed() const noexcept { return lifetime_.is_closing(); }
+
+    // Constant: whether a graph allocates it.
+    bool is_of_graph() const noexcept { return static_cast<bool>(captured_memory_); }
+    // Of a graph's memory: closes it, and the graph frees it there, if the builder that `stream` is of builds that
+    // graph; if null, the one that it was allocated in. Else nothing happens, or it is an error: the builder builds
+    // another one.
+    Status close_in_graph(Stream* stream);
+    // The same for what the graph that `stream` is captured to has allocated at an address.
+    static Status close_in_graph_at(Stream& stream, abi::CUdeviceptr pointer);
 
     bool enter() noexcept {
         const Entrance entrance = lifetime_.enter();
@@ -99,6 +116,14 @@ private:
         : context_(&context), allocation_(allocation), bytes_(bytes) {}
     ~Buffer() override = default;
 
+    // What a graph keeps of it.
+    class GraphLease;
+    static Status check_stream(const MemoryResource& resource, const Stream* stream) noexcept;
+    // In a submission to a graph builder's stream.
+    void become_graphs(Stream& stream);
+    // In such a submission, and a lease.
+    Status capture_free(Stream& stream);
+
     // With a lease on `resource`.
     static Status allocate_inside(MemoryResource& resource, std::size_t bytes, Stream* stream, Ref<Buffer>& buffer);
     // The free waits for what was submitted to `stream` so far, and is in its order unless another one was named
@@ -125,6 +150,8 @@ private:
     FreePlan plan_in_stream() noexcept;
     FreePlan plan_now() noexcept;
     Status carry_out(const FreePlan& plan) noexcept;
+    // In a function that a stream waits for: true, and the buffer is closed later.
+    bool put_off_close(Stream* stream);
     // Nobody is inside any more.
     void destroy(ReleasedHolder* released) noexcept;
     bool waits_for_window() noexcept;
@@ -147,8 +174,10 @@ private:
     bool any_device_ = false;
     void* holder_ = nullptr;
     bool holder_credits_ = false;
-    std::uint64_t window_ = 0;      // its number; 0: it is none
-    std::uint64_t made_after_ = 0;  // windows of greater numbers may stand in it
+    Ref<CapturedMemory> captured_memory_;  // whose it is; null unless a graph allocates it
+    Ref<Stream> allocated_in_;             // the builder's stream then
+    std::uint64_t window_ = 0;             // its number; 0: it is none
+    std::uint64_t made_after_ = 0;         // windows of greater numbers may stand in it
 
     // For the one who destroys, or who goes on with that. Windows of greater numbers do not stand in it; 0 at first.
     std::uint64_t closed_after_ = 0;
@@ -167,8 +196,11 @@ private:
     std::atomic<std::uint64_t> free_in_{0};
     // A use could not be marked: only when nothing runs is it known to be over. Relaxed: as above.
     std::atomic<bool> unordered_{false};
+    // The graph that allocates it frees it too. Written under the session's lock. Relaxed: as above.
+    std::atomic<bool> freed_in_graph_{false};
     // Nothing that was submitted still runs. Relaxed: as above.
     std::atomic<bool> idle_{false};
+    std::atomic<bool> frees_in_graph_{false};  // whose close in a host function is to add the free to its graph
     // The collector ends it. Relaxed: read only by the one who destroys.
     std::atomic<bool> collected_{false};
     // Relaxed: it guards no data.

@@ -3,6 +3,7 @@
 #include "../../_driver/memory_marking.hpp"
 #include "../../_driver/table.hpp"
 #include "../completion/context_wait.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
@@ -37,6 +38,13 @@ Status MemoryResource::default_pool(Context& context, Ref<MemoryResource>& resou
     if (!status.ok()) return status;
     resource = Ref<MemoryResource>::adopt(new MemoryResource(context, MemoryKind::device, pool, false));
     return {};
+}
+
+Status MemoryResource::for_graphs(Context& context, Ref<MemoryResource>& resource) {
+    if (!cu.cuDeviceGetGraphMemAttribute) return Status(Reason::absent, Entry::cuDeviceGetGraphMemAttribute);
+    const Status status = default_pool(context, resource);
+    if (status.ok()) resource->is_for_graphs_ = true;
+    return status;
 }
 
 Status MemoryResource::make_pool(Context& context, MemoryKind kind, std::size_t limit, Ref<MemoryResource>& resource) {
@@ -74,8 +82,14 @@ Ref<MemoryResource> MemoryResource::plain(Context& context, MemoryKind kind) {
     return Ref<MemoryResource>::adopt(new MemoryResource(context, kind, nullptr, false));
 }
 
+Ref<MemoryResource> MemoryResource::staging(Context& context, std::size_t bytes) {
+    Ref<MemoryResource> resource = plain(context, MemoryKind::pinned);
+    resource->staging_ = std::make_unique<StagingStore>(context, bytes);
+    return resource;
+}
+
 Status MemoryResource::cached(MemoryResource& upstream, std::size_t limit, Ref<MemoryResource>& resource) {
-    if (upstream.is_cached()) return Reason::not_supported;
+    if (upstream.is_cached() || upstream.is_for_graphs() || upstream.staging_) return Reason::not_supported;
     Lease<MemoryResource> lease(upstream);
     if (!lease) return Reason::closed;
     resource =
@@ -121,12 +135,22 @@ Status MemoryResource::trim(std::size_t bytes_to_keep) noexcept {
     if (is_cached()) {
         if (const Status status = empty_cache(bytes_to_keep); !status.ok()) return status;
     }
+    if (staging_) {
+        const ContextScope scope(*context_);
+        return scope.status().ok() ? staging_->trim(bytes_to_keep) : scope.status();
+    }
     if (!is_pool()) return {};  // plain memory keeps nothing back
     const RelaxedCapture relaxed;
     return context_->observe(cu.cuMemPoolTrimTo(cu_pool_, bytes_to_keep));
 }
 
 Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& allocation) {
+    if (staging_) {
+        StagingStore::Piece piece;
+        const Status status = staging_->acquire(bytes, piece);
+        if (status.ok()) allocation = {piece.pointer, false, 0, piece.bytes};
+        return status;
+    }
     const CUstream cu_stream = stream != nullptr ? stream->cu_stream() : nullptr;
     if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, cu_stream, allocation.pointer);
     if (kind_ == MemoryKind::device) {
@@ -173,7 +197,7 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
 
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
                                     bool used) {
-    if (!allocation.cacheable) return free_or_retire(allocation.pointer, stream);
+    if (!allocation.cacheable && !staging_) return free_or_retire(allocation.pointer, stream);
     if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
         return free_or_retire(allocation.pointer, stream);
@@ -187,6 +211,10 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
             return status;
         }
     }
+    if (staging_) {
+        staging_->release({piece.pointer, allocation.leased, piece.event});
+        return {};
+    }
     std::vector<Cache::Leaving> leaving;
     cache_->release(bytes, allocation.made_in, key(home), piece, leaving);
     if (!leaving.empty()) deferred_errors::add(let_go(leaving), "free", "cached memory");
@@ -195,6 +223,13 @@ Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t by
 
 void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes) {
     if (allocation.cacheable) cache_->count_freed(bytes, allocation.made_in);
+    if (staging_) {
+        retire(*context_, [resource = Ref<MemoryResource>(*this), allocation] {
+            driver::memory_marking::mark_free(allocation.pointer, nullptr);
+            resource->staging_->release({allocation.pointer, allocation.leased, nullptr});
+        });
+        return;
+    }
     retire(*context_, [resource = Ref<MemoryResource>(*this), pointer = allocation.pointer] {
         driver::memory_marking::mark_in_use(pointer, nullptr);
         deferred_errors::add(resource->free_idle(pointer), "free", "buffer");
@@ -279,6 +314,7 @@ Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
 
 void MemoryResource::destroy() noexcept {
     if (is_forked()) return;
+    if (deferred_release::put_off([self = Ref<MemoryResource>(*this)] { self->destroy(); })) return;
     if (is_cached()) {
         {
             const Lock lock(caches().mutex);
@@ -287,6 +323,10 @@ void MemoryResource::destroy() noexcept {
         if (context_->may_destroy()) deferred_errors::add(empty_cache(0), "empty", "cache");
         upstream_->leave();
         return;
+    }
+    if (staging_ && context_->may_destroy()) {
+        const ContextScope scope(*context_);
+        deferred_errors::add(scope.status().ok() ? staging_->close() : scope.status(), "free", "staging memory");
     }
     if (!owned_ || !context_->may_destroy()) return;
     // Not at once: with the free of its last buffer still queued, destroying a pool of host memory hung the stream for

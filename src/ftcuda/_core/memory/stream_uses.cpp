@@ -9,6 +9,21 @@
 
 namespace ftcuda::core {
 
+namespace {
+
+// A predicate for find_slot() that also counts the slots before the one that it finds.
+template <class Predicate>
+auto numbered(std::size_t& number, Predicate is_wanted) {
+    number = 0;
+    return [&number, is_wanted](const Use& use) {
+        if (is_wanted(use)) return true;
+        ++number;
+        return false;
+    };
+}
+
+}  // namespace
+
 void StreamUses::clear() noexcept {
     for_each([](Use& use) {
         if (use.event != nullptr) use.stream->context().release_event(use.event);
@@ -34,17 +49,14 @@ void StreamUses::begin(Stream& stream, std::uint64_t id) noexcept {
     use.stream_id.store(id, std::memory_order_relaxed);
 }
 
-void StreamUses::add(Stream& stream, std::uint64_t id) {
-    if (!has(id)) release(acquire_free(stream), id);
-}
-
-std::size_t StreamUses::slot_of(std::uint64_t id) noexcept {
+std::size_t StreamUses::add(Stream& stream, std::uint64_t id) {
+    FTCUDA_SCHEDULE_POINT("find a use");
+    const auto has_id = [id](const Use& use) { return use.stream_id.load(std::memory_order_acquire) == id; };
     std::size_t number = 0;
-    find_slot([&](Use& use) {
-        if (use.stream_id.load(std::memory_order_acquire) == id) return true;
-        ++number;
-        return false;
-    });
+    if (find_slot(numbered(number, has_id)) != nullptr) return number;
+    Use& added = acquire_free(stream);
+    find_slot(numbered(number, [&added](const Use& use) { return &use == &added; }));
+    release(added, id);
     return number;
 }
 
@@ -77,11 +89,6 @@ Status StreamUses::record(Stream& stream, Use& use, bool& marked) noexcept {
     const Status status = context.observe(driver::cu.cuEventRecord(use.event, stream.cu_stream()));
     marked = status.ok();
     return status;
-}
-
-bool StreamUses::has(std::uint64_t id) noexcept {
-    FTCUDA_SCHEDULE_POINT("find a use");
-    return find_slot([&](Use& use) { return use.stream_id.load(std::memory_order_acquire) == id; }) != nullptr;
 }
 
 Use* StreamUses::acquire_if(std::uint64_t id) noexcept {

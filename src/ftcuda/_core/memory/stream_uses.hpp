@@ -38,10 +38,9 @@ public:
     // Adds the first stream, while nobody else knows of the set.
     void begin(Stream& stream, std::uint64_t id) noexcept;
     // Adds `stream` unless it is there. The caller has a submission to it, so that it cannot leave the set meanwhile.
-    void add(Stream& stream, std::uint64_t id);
-    // The number of the slot that add() found for a stream, from 0: the same until the stream leaves the set. Streams
-    // in the set have different ones.
-    std::size_t slot_of(std::uint64_t id) noexcept;
+    // Returns the number of its slot, from 0: the same until the stream leaves the set. Streams in the set have
+    // different ones.
+    std::size_t add(Stream& stream, std::uint64_t id);
 
     // Adds `stream` unless it is there, and acquires its slot: the caller's until it releases it with `id`. Other
     // threads that look for the stream meanwhile add it a second time.
@@ -96,7 +95,6 @@ private:
         return nullptr;
     }
 
-    bool has(std::uint64_t id) noexcept;
     // Acquires the first slot that holds `id`; null if there is none.
     Use* acquire_if(std::uint64_t id) noexcept;
     Use& acquire_free(Stream& stream);

@@ -4,6 +4,7 @@
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 #include "graph_turn.hpp"
 #include "stream.hpp"
 
@@ -16,6 +17,7 @@ using namespace abi;
 
 Status CaptureSession::create(Context& context, unsigned flags, int priority, CaptureSession* outer,
                               Ref<CaptureSession>& session, Ref<Stream>& origin) {
+    if (const Status status = may_wait(); !status.ok()) return status;
     Ref<CaptureSession> within;
     if (outer != nullptr) within = Ref<CaptureSession>(*outer);
     Ref<CaptureHierarchy> hierarchy = within ? within->hierarchy_ : Ref<CaptureHierarchy>::adopt(new CaptureHierarchy);
@@ -149,6 +151,7 @@ bool CaptureSession::close() noexcept {
         const Lock lock(hierarchy_->mutex_);
         if (closed_) return false;
         closed_ = true;
+        heirs_.clear();
         for (Stream* const stream : streams_) stream->end_captured_work();
         lost = is_capturing();
         if (lost) lose(may_call);
@@ -198,11 +201,22 @@ Status CaptureSession::join(Stream& stream, Stream& other) {
     const Lock lock(hierarchy_->mutex_);
     if (const Status status = capturing(); !status.ok()) return status;
     if (stream.is_over() || other.is_over()) return Reason::closed;
+    const auto heir = heirs_.emplace(&other, &stream).first;
     const Status status = order(other, stream);
-    if (!status.ok()) return status;
+    if (!status.ok()) {
+        heirs_.erase(heir);
+        return status;
+    }
     other.end_captured_work();
     parts_.erase(std::remove(parts_.begin(), parts_.end(), &other), parts_.end());
     return {};
+}
+
+Ref<Stream> CaptureSession::heir(Stream& stream) {
+    const Lock lock(hierarchy_->mutex_);
+    Stream* last = &stream;
+    for (auto next = heirs_.find(last); next != heirs_.end(); next = heirs_.find(last)) last = next->second;
+    return Ref<Stream>(*last);
 }
 
 void CaptureSession::leave(Stream& part) noexcept {
@@ -280,6 +294,12 @@ Status CaptureSession::find_node(Stream& stream, CUgraphNode& node) noexcept {
 }
 
 void CaptureSession::note(Ref<Shared> note) { hierarchy_->operands_->notes_.push_back(std::move(note)); }
+
+CapturedMemory& CaptureSession::memory() {
+    Ref<CapturedMemory>& memory = hierarchy_->operands_->memory_;
+    if (!memory) memory = Ref<CapturedMemory>::adopt(new CapturedMemory);
+    return *memory;
+}
 
 void CaptureSession::note_condition() noexcept { ++hierarchy_->operands_->unused_conditions_; }
 void CaptureSession::note_conditional_node() noexcept { --hierarchy_->operands_->unused_conditions_; }

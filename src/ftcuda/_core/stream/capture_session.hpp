@@ -9,9 +9,11 @@
 #include "../sync/mutex.hpp"
 #include "../sync/reason.hpp"
 #include "../sync/ref.hpp"
+#include "captured_memory.hpp"
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <vector>
 
 namespace ftcuda::core {
@@ -34,6 +36,8 @@ public:
     std::size_t unused_conditions() const noexcept { return unused_conditions_; }
     // What note() was given.
     const std::vector<Ref<Shared>>& notes() const noexcept { return notes_; }
+    // Null unless it allocates memory.
+    CapturedMemory* memory() const noexcept { return memory_.get(); }
 
 private:
     ~CapturedOperands() override = default;
@@ -41,6 +45,7 @@ private:
     const std::vector<Ref<Shared>> further_{};  // what others added
     std::vector<deferred_release::Retention> all_;
     std::vector<Ref<Shared>> notes_;
+    Ref<CapturedMemory> memory_;
     std::size_t unused_conditions_ = 0;
 };
 
@@ -85,10 +90,16 @@ public:
     Status fork(Stream& stream, Ref<Stream>& forked) EXCLUDES(hierarchy_->mutex_);
     // What `stream` is given from now on comes after what `other`, of the same session, was given, which takes no more.
     Status join(Stream& stream, Stream& other) EXCLUDES(hierarchy_->mutex_);
+    // Where the work of `stream` goes on: in the stream that it was joined to, and so on; or in itself.
+    Ref<Stream> heir(Stream& stream) EXCLUDES(hierarchy_->mutex_);
     // A stream that fork() made, and that was not joined, takes no more: there is no graph without it.
     void leave(Stream& part) noexcept EXCLUDES(hierarchy_->mutex_);
     // Whether what it captures to is part of another session's graph.
     bool is_within_another() const noexcept { return static_cast<bool>(outer_); }
+    // Whether both capture to one graph, or to graphs within it.
+    bool shares_graph_with(const CaptureSession& other) const noexcept {
+        return hierarchy_.get() == other.hierarchy_.get();
+    }
     // Where a stream is in its capture: in that graph, behind those nodes.
     struct Place {
         abi::CUgraph graph = nullptr;
@@ -113,6 +124,8 @@ public:
     // it, nothing is added any more.
     Status find_node(Stream& stream, abi::CUgraphNode& node) noexcept NOT_ANALYSED;
     void note(Ref<Shared> note) NOT_ANALYSED;
+    // For a submission: what the graph allocates.
+    CapturedMemory& memory() NOT_ANALYSED;
     // For what use() and add() call: a condition was made, or has its node.
     void note_condition() noexcept NOT_ANALYSED;
     void note_conditional_node() noexcept NOT_ANALYSED;
@@ -154,6 +167,8 @@ private:
     std::vector<Stream*> streams_ GUARDED_BY(hierarchy_->mutex_);
     // Those among them that fork() made and nobody has joined.
     std::vector<Stream*> parts_ GUARDED_BY(hierarchy_->mutex_);
+    // Those that join() ended, and what each was joined to; until the session is closed.
+    std::map<const Stream*, Stream*> heirs_ GUARDED_BY(hierarchy_->mutex_);
 };
 
 }  // namespace ftcuda::core

@@ -1,6 +1,7 @@
 #include "event.hpp"
 
 #include "../../_driver/table.hpp"
+#include "../completion/deferred_release.hpp"
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/limit.hpp"
@@ -23,6 +24,7 @@ Status Event::create(Context& context, unsigned flags, CaptureSession* session, 
 
 void Event::destroy() noexcept {
     if (!context_->may_destroy()) return;
+    if (deferred_release::put_off([self = Ref<Event>(*this)] { self->destroy(); })) return;
     const RelaxedCapture relaxed;
     deferred_errors::add(context_->observe(cu.cuEventDestroy_v2(cu_event_)), "destroy", "event");
 }
@@ -52,6 +54,15 @@ Status Event::query(bool& done) noexcept {
     done = status.ok();
     if (done && (before & (in_progress | shared)) == 0) known_done_.store(before, std::memory_order_release);
     return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Event::arm(Completion& completion) {
+    const Lease<Event> lease(*this);
+    if (!lease) return Reason::closed;
+    if (session_) return Reason::builders;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    return completion.arm(cu_event_, may_be_captured());
 }
 
 Status Event::record(CUstream cu_stream) noexcept {

@@ -1,6 +1,7 @@
 // An event: a point in a stream's work that can be waited for, asked about and timed.
 #pragma once
 
+#include "../completion/completion.hpp"
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
@@ -10,7 +11,7 @@ namespace ftcuda::core {
 
 struct Limit;
 
-class Event final : public Shared {
+class Event final : public Shared, public Awaited {
 public:
     // `session`: whose streams record it, and nobody else; null for an ordinary one.
     static Status create(Context& context, unsigned flags, CaptureSession* session, Ref<Event>& event);
@@ -46,6 +47,8 @@ public:
     // Until the latest record is reached, or to the limit.
     Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
+    // By the latest record, also if it is recorded again meanwhile.
+    Status arm(Completion& completion) override;
     // Whether a query found the latest record done, without the driver. False also for an event that cannot be used any
     // more.
     bool is_known_done() const noexcept {

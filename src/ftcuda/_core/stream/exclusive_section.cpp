@@ -2,6 +2,7 @@
 
 #include "../../_driver/clock.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 #include "held_sections.hpp"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ void ExclusiveSection::learn_of_tasks_by(const Tasks& tasks) noexcept {
 }
 
 Status ExclusiveSection::begin(const void* holder, std::uint64_t task) {
-    if (is_forked()) return Reason::forked;
+    if (const Status status = may_wait(); !status.ok()) return status;
     if (stream_.session() != nullptr) return Reason::builders;  // whose turn it is, its session says
     if (is_mine()) {
         if (const Status status = check_task(); !status.ok()) return status;
@@ -119,7 +120,6 @@ Status ExclusiveSection::check_task() noexcept {
 }
 
 Status ExclusiveSection::wait() noexcept {
-    if (is_forked()) return Reason::forked;  // whoever is in the section is not in this process
     const Lock lock(mutex_);
     while ((lifetime_.load() & Lifetime::exclusive) != 0 && !lifetime_.is_closing()) {
         if (abandoned_) {

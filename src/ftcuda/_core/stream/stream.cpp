@@ -4,8 +4,11 @@
 #include "../device/capture_mode.hpp"
 #include "../device/deferred_errors.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/may_wait.hpp"
 #include "../sync/limit.hpp"
 #include "event.hpp"
+
+#include <thread>
 
 namespace ftcuda::core {
 
@@ -134,6 +137,7 @@ void Stream::close_captured() noexcept {
 
 void Stream::destroy() noexcept {
     if (kind_ == Kind::owned && context_->may_destroy()) {
+        if (deferred_release::put_off([this] { destroy(); })) return;
         const RelaxedCapture relaxed;
         deferred_errors::add(context_->observe(cu.cuStreamDestroy_v2(cu_stream_)), "destroy", "stream");
     }
@@ -161,6 +165,40 @@ Status Stream::query(bool& done) noexcept {
     const Status status = cu.cuStreamQuery(cu_stream_);
     done = status.ok();
     return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Stream::arm(Completion& completion) {
+    const Lease<Stream> lease(*this);
+    if (!lease) return Reason::closed;
+    if (session_) return Reason::builders;
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    arming_.fetch_add(1, std::memory_order_seq_cst);
+    if (!may_be_captured_.load(std::memory_order_seq_cst)) {
+        FTCUDA_SCHEDULE_POINT("arm a completion");
+        const Status status = completion.arm(cu_stream_, id(), false);
+        arming_.fetch_sub(1, std::memory_order_release);
+        return status;
+    }
+    arming_.fetch_sub(1, std::memory_order_release);
+    bool capturing = false;
+    if (const Status status = is_capturing(capturing); !status.ok()) return status;
+    if (capturing) return Reason::capturing;
+    if (const Status status = completion.arm(cu_stream_, id(), true); !status.ok()) return status;
+    // Others may have begun a capture meanwhile, and then the event may be part of that: whoever asked for it would end
+    // the capture.
+    const Status status = is_capturing(capturing);
+    if (status.ok() && !capturing) return status;
+    completion.forget_event();
+    return status.ok() ? Status(Reason::capturing) : status;
+}
+
+void Stream::note_capture() noexcept {
+    may_be_captured_.store(true, std::memory_order_seq_cst);
+    while (arming_.load(std::memory_order_seq_cst) != 0 && !is_forked()) {
+        FTCUDA_SCHEDULE_POINT("wait for who arms");
+        std::this_thread::yield();
+    }
 }
 
 bool Stream::is_finished() const noexcept {
@@ -265,6 +303,7 @@ Status Stream::wait(Stream& other) noexcept {
 }
 
 Status Stream::begin_submission() noexcept {
+    if (const Status status = may_wait(); !status.ok()) return status;
     for (;;) {
         const bool mine = section_.is_mine();
         if (mine) {

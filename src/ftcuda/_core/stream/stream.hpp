@@ -5,6 +5,7 @@
 // waits. States of the word: see lifetime.hpp.
 #pragma once
 
+#include "../completion/completion.hpp"
 #include "../completion/deferred_release.hpp"
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
@@ -19,7 +20,7 @@ namespace ftcuda::core {
 class Event;
 struct Limit;
 
-class Stream final : public Shared {
+class Stream final : public Shared, public Awaited {
 public:
     static Status create(Context& context, unsigned flags, int priority, Ref<Stream>& stream);
     // A stream of a session, in which it is captured, or nothing; the session closes it.
@@ -72,6 +73,8 @@ public:
     // Until all is done that was submitted so far, or to the limit.
     Status synchronize(const Limit& limit) noexcept;
     Status query(bool& done) noexcept;
+    // Behind all that was submitted so far. Like a question, it waits for no section.
+    Status arm(Completion& completion) override;
     Status record(Event& event) noexcept;
     Status wait(Event& event) noexcept;
     Status wait(Stream& other) noexcept;
@@ -103,7 +106,8 @@ private:
     Status read_attributes() noexcept;
     std::uint64_t per_thread_id() const noexcept;
     void destroy() noexcept;
-    void note_capture() noexcept { may_be_captured_.store(true, std::memory_order_relaxed); }
+    // Afterwards nobody arms a completion who does not know.
+    void note_capture() noexcept;
     Status begin_submission() noexcept;
     void end_submission() noexcept;
     // What submissions to most streams never come to, apart from what they do.
@@ -124,6 +128,10 @@ private:
 
     // Synchronises itself; set once, if ever.
     std::atomic<bool> may_be_captured_;
+
+    // Who arms a completion by a word, for which nobody else may have the handle. Sequentially consistent, as the note
+    // above is: either that is seen here, or this there.
+    std::atomic<unsigned> arming_{0};
 
     // Of a session's stream. Acquire and release: it guards no data.
     std::atomic<bool> over_{false};

@@ -1,5 +1,6 @@
 #include "lock_order.hpp"
 
+#include "../../_driver/table.hpp"
 #include "fork.hpp"
 
 #ifdef FTCUDA_DEBUG_LOCKS
@@ -17,7 +18,14 @@ namespace ftcuda::core::lock_order {
 namespace {
 
 constexpr std::array names = {
-#define RANK(name) #name,
+#define RANK(name, held) #name,
+#include "ranks.def"
+#undef RANK
+};
+
+enum class During { alone, calls };
+constexpr std::array during = {
+#define RANK(name, held) During::held,
 #include "ranks.def"
 #undef RANK
 };
@@ -59,10 +67,21 @@ thread_local std::array<Held, names.size()> held;
     std::abort();
 }
 
+void check_call() noexcept {
+    for (std::size_t rank = 0; rank < held.size(); ++rank) {
+        if (held[rank].mutex != nullptr && during[rank] != During::calls)
+            fail("held in a call of the driver, where it must not be", held[rank].mutex->rank(), nullptr);
+    }
+}
+
+[[maybe_unused]] const bool watches_calls = (driver::before_call = &check_call, true);
+
 }  // namespace
 
 void check(Rank wanted) noexcept {
     if (is_forked()) fail("wanted in a forked child, where nobody may unlock it", wanted, nullptr);
+    if (driver::host_function::is_here() && during[static_cast<std::size_t>(wanted)] == During::calls)
+        fail("wanted in a host function, which somebody may wait for in a call of the driver", wanted, nullptr);
     for (std::size_t rank = static_cast<std::size_t>(wanted); rank < held.size(); ++rank) {
         if (held[rank].mutex != nullptr) fail("wanted while holding", wanted, &held[rank]);
     }

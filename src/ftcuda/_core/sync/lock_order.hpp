@@ -8,8 +8,9 @@ namespace ftcuda::core::lock_order {
 
 #ifdef FTCUDA_DEBUG_LOCKS
 
-// Aborts, with the names of both and both stacks, if this thread holds a mutex of the same or a higher rank; and in a
-// forked child, which may lock nothing: the thread that held the lock at the fork is not there.
+// Aborts, with the names of both and both stacks, if this thread holds a mutex of the same or a higher rank; in a
+// forked child, which may lock nothing: the thread that held the lock at the fork is not there; and in a host function,
+// if others may hold it during a call of the driver. Such a call aborts if the thread holds any other one.
 void check(Rank wanted) noexcept;
 void remember(const Mutex& mutex) noexcept;
 // Aborts if this thread does not hold it.

@@ -14,7 +14,7 @@ void Mutex::lock() {
     lock_order::check(rank_);
     schedule::point("lock");
     while (!mutex_.try_lock()) {
-        if (schedule::park(this, "locked")) continue;
+        if (schedule::park_for_holder(this, "locked")) continue;
         mutex_.lock();
         break;
     }
@@ -42,7 +42,7 @@ void Condition::wait(Mutex& mutex) {
     lock.release();
 }
 
-void Condition::wait_for(Mutex& mutex, std::chrono::milliseconds time) {
+void Condition::wait_for(Mutex& mutex, std::chrono::microseconds time) {
     if (schedule::is_on()) {  // as in wait(): the turn is kept until the pause
         mutex.unlock();
         const driver::clock::Moment now = driver::clock::look();
@@ -81,7 +81,7 @@ void Condition::wait(Mutex& mutex) {
     lock.release();
 }
 
-void Condition::wait_for(Mutex& mutex, std::chrono::milliseconds time) {
+void Condition::wait_for(Mutex& mutex, std::chrono::microseconds time) {
     std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
     condition_.wait_for(lock, time);
     lock.release();

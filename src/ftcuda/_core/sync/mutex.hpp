@@ -12,7 +12,7 @@
 namespace ftcuda::core {
 
 enum class Rank : unsigned char {
-#define RANK(name) name,
+#define RANK(name, held) name,
 #include "ranks.def"
 #undef RANK
 };
@@ -50,7 +50,7 @@ public:
     // Releases `mutex`, waits for notify_all or a spurious wake-up, and takes `mutex` again.
     void wait(Mutex& mutex) REQUIRES(mutex);
     // The same, or until that time is over.
-    void wait_for(Mutex& mutex, std::chrono::milliseconds time) REQUIRES(mutex);
+    void wait_for(Mutex& mutex, std::chrono::microseconds time) REQUIRES(mutex);
     void notify_all() noexcept;
 
 private:

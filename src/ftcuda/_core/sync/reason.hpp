@@ -10,10 +10,12 @@ namespace ftcuda::core {
 using driver::Entry;
 
 enum class Reason : std::uint8_t {
-    // The driver layer's, by its numbers: nothing is wrong, the driver answered `code`, or it has no such entry point.
+    // The driver layer's, by its numbers: nothing is wrong, the driver answered `code`, it has no such entry point, or
+    // this thread is in a function that a stream waits for.
     none = static_cast<std::uint8_t>(driver::Reason::none),
     driver = static_cast<std::uint8_t>(driver::Reason::driver),
     absent = static_cast<std::uint8_t>(driver::Reason::absent),
+    in_host_function = static_cast<std::uint8_t>(driver::Reason::in_host_function),
     // The core's own.
     not_supported,     // the device or driver mode lacks the feature
     closed,            // the object was closed
@@ -39,9 +41,22 @@ enum class Reason : std::uint8_t {
     stays,             // executables will be made of a graph, which does not change until then
     updated,           // its nodes are not those that it was made of any more
     too_small,         // memory in it ends before what is read or written
+    no_builder,        // memory of graphs is asked for in a stream that is no graph builder's
+    in_builder,        // a pool's memory is asked for in a graph builder
+    in_body,           // the driver allocates and frees nothing in the bodies of conditional nodes
+    memory_of_others,  // the memory is of another graph than the builder's
+    memory_of_buffer,  // the memory is a buffer's, which frees it
+    other_kernel,      // the node has another kernel by now
+    has_memory,        // a graph that allocates memory, which is no part of another one
+    unlaunched,        // memory of a graph that was never launched
+    unfreed,           // what launches before have allocated is not freed
     unplaced,          // a condition in it has no conditional node
     builders,          // it is a graph builder's, and is not waited for
     spoilt,            // a part of what it builds was lost
+    cancelled,         // somebody gave it up
+    expired,           // its deadline came before it was begun
+    queue_full,        // as much waits as may
+    raised,            // what was to compute it has raised an exception
     other_capture,     // what is waited for is part of the capture of a graph builder, and who waits is not
 };
 

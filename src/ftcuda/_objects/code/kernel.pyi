@@ -1,6 +1,6 @@
 from typing import Any, NamedTuple, SupportsInt
 
-from ftcuda._objects.code.program import ObjectCode
+from ftcuda._objects.code.object_code import ObjectCode
 from ftcuda._objects.launch.bound_launch import BoundLaunch
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.stream.stream import AnyStream

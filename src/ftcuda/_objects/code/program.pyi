@@ -1,20 +1,22 @@
-from collections.abc import Iterable, Mapping
-from os import PathLike
+from collections.abc import Iterable
 from typing import Protocol
 
-from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.code.object_code import ObjectCode
 from ftcuda._objects.code.program_options import ProgramOptions
-from ftcuda._objects.device.device import Device
-from ftcuda._objects.memory.buffer import Buffer
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
-
-Image = bytes | bytearray | str | PathLike[str]
 
 class SupportsWrite(Protocol):
     def write(self, text: str, /) -> object: ...
 
+class ProgramCache(Protocol):
+    def get(self, key: bytes, /) -> bytes | None: ...
+    def __setitem__(self, key: bytes, value: bytes, /) -> None: ...
+
 def nvrtc_version() -> tuple[int, int]: ...
 def find_nvrtc() -> list[str]: ...
+def cache_key(
+    program: Program, target_type: ObjectCodeFormatType | str, names: Iterable[str], extra_digest: bytes | None
+) -> bytes: ...
 
 class Program:
     def __init__(
@@ -30,33 +32,9 @@ class Program:
     def compile(
         self,
         target_type: ObjectCodeFormatType | str | None = None,
-        name_expressions: Iterable[str] = (),
+        name_expressions: Iterable[str | bytes] = (),
         logs: SupportsWrite | None = None,
+        *,
+        cache: ProgramCache | None = None,
     ) -> ObjectCode: ...
     def close(self) -> None: ...
-
-class ObjectCode:
-    @staticmethod
-    def from_ptx(
-        module: Image, *, name: str = "", symbol_mapping: Mapping[str, str] | None = None
-    ) -> ObjectCode: ...
-    @staticmethod
-    def from_cubin(
-        module: Image, *, name: str = "", symbol_mapping: Mapping[str, str] | None = None
-    ) -> ObjectCode: ...
-    @staticmethod
-    def from_fatbin(
-        module: Image, *, name: str = "", symbol_mapping: Mapping[str, str] | None = None
-    ) -> ObjectCode: ...
-    def get_kernel(self, name: str | bytes) -> Kernel: ...
-    def get_global(self, name: str | bytes, *, device: Device | int | None = None) -> Buffer: ...
-    @property
-    def code(self) -> bytes | str: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def code_type(self) -> ObjectCodeFormatType: ...
-    @property
-    def symbol_mapping(self) -> Mapping[str, str]: ...
-    @property
-    def kernel_names(self) -> tuple[str, ...] | None: ...

@@ -13,22 +13,26 @@ from core.device.device cimport Context
 from core.driver.nvrtc cimport Compilation, Output, compile as nvrtc_compile, load_nvrtc, nvrtc_loaded, nvrtc_path
 from core.driver.nvrtc cimport nvrtc_version as core_nvrtc_version
 from core.sync.reason cimport Status
-from ftcuda._objects.code.code_handle cimport CodeHandle
-from ftcuda._objects.code.kernel cimport Kernel
+from ftcuda._objects.code.object_code cimport make_object_code
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
-from ftcuda._objects.memory.buffer cimport Buffer
-from ftcuda._objects.support.public_class cimport stand_above
-from ftcuda._objects.support.raising cimport check, release_and_warn, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport check
 
 from cuda.pathfinder import DynamicLibNotFoundError, load_nvidia_dynamic_lib
-from ftcuda._objects.code.program_options import ProgramOptions, word
+from ftcuda._objects.code.cached_program import through_cache
+from ftcuda._objects.code.linker import Linker, nvjitlink_version
+from ftcuda._objects.code.linker_options import of_program
+from ftcuda._objects.code.object_code import ObjectCode, name_of
+from ftcuda._objects.code.program_key import key_of
+from ftcuda._objects.code.program_options import ProgramOptions, arch_of_device, word
 from ftcuda._objects.support.options import checked
 from ftcuda._objects.support.texts import zero_ended
-from ftcuda.errors import NVRTCError, NotSupportedError
+from ftcuda.errors import ForkedProcessError, NVRTCError
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType, PCHStatusType, SourceCodeType
 
-ELF, FATBIN = BINARIES = b"\x7fELF", b"\x50\xed\x55\xba"  # how the images begin that are no text
+LANGUAGES = SourceCodeType.CXX, SourceCodeType.PTX
 TARGETS = {"ptx": Output.ptx, "cubin": Output.cubin, "ltoir": Output.ltoir}
+
+KEPT = set()  # options that NVRTC keeps on for all programs after the first one, as 13.5 does with this one
 
 
 def find_nvrtc():
@@ -88,13 +92,13 @@ def header_paths():
 
 
 class Program:
-    """CUDA C++ source. Constant; compiled any number of times, from any number of threads.
+    """CUDA C++ source, or PTX. Constant; compiled any number of times, from any number of threads.
 
     Parameters
     ----------
     code : str or bytes
     code_type : SourceCodeType or str
-        ``"c++"``.
+        ``"c++"``; or ``"ptx"``, of which nvJitLink makes a cubin.
     options : ProgramOptions or dict, optional
         Read now: what becomes of them later makes no difference.
 
@@ -106,22 +110,27 @@ class Program:
             raise TypeError("a program is constant: make another one")
         if not isinstance(code, (str, bytes, bytearray)):
             raise TypeError(f"code must be str or bytes, not {type(code).__name__}")
-        if not isinstance(code_type, str) or word(code_type).lower() != SourceCodeType.CXX:
-            raise ValueError(f"code_type must be 'c++', not {code_type!r}; load PTX with ObjectCode.from_ptx")
-        self._source = zero_ended(code, "code")
+        if not isinstance(code_type, str) or word(code_type).lower() not in LANGUAGES:
+            raise ValueError(f"code_type must be 'c++' or 'ptx', not {code_type!r}")
         options = checked(options, ProgramOptions)
-        self._arguments = tuple(options.as_nvrtc())  # and checks them all
+        arguments = tuple(options.as_nvrtc())  # and checks them all
+        self._linker_options = None
+        if word(code_type).lower() == SourceCodeType.PTX:
+            self._linker_options = of_program(options)
+            arguments = tuple(self._linker_options.as_nvjitlink())
+        elif options.std is None:
+            arguments += ("--std=c++17",)  # the default of all NVRTCs but those of CUDA 11
+        self._arguments = arguments
         self._name = word(options.name)
         self._arch = None if options.arch is None else word(options.arch)
-        if options.std is None:
-            self._arguments += ("--std=c++17",)  # the default of all NVRTCs but those of CUDA 11
         self._makes_header = bool(options.pch or options.create_pch)
         self._pch_status = None
+        self._source = zero_ended(code, "code")
 
     @property
     def backend(self):
-        """Always ``CompilerBackendType.NVRTC``. Thread safety: atomic."""
-        return CompilerBackendType.NVRTC
+        """``CompilerBackendType.NVRTC``, or ``NVJITLINK`` for PTX. Thread safety: atomic."""
+        return CompilerBackendType.NVRTC if self._linker_options is None else CompilerBackendType.NVJITLINK
 
     @property
     def pch_status(self):
@@ -134,7 +143,7 @@ class Program:
         """
         return self._pch_status
 
-    def compile(self, target_type=None, name_expressions=(), logs=None):
+    def compile(self, target_type=None, name_expressions=(), logs=None, *, cache=None):
         """Compiles.
 
         Parameters
@@ -142,12 +151,17 @@ class Program:
         target_type : ObjectCodeFormatType or str, optional
             ``"ptx"``, ``"cubin"`` or, with the option ``link_time_optimization``, ``"ltoir"``. None is what the driver
             takes for the calling thread's current device: a cubin, or PTX if the option ``arch`` is ``compute_<CC>`` or
-            the driver takes no cubins, as the simulated driver. The driver is asked once, by offering it one.
-        name_expressions : sequence of str
+            the driver takes no cubins, as the simulated driver. The driver is asked once, by offering it one. PTX
+            becomes a cubin, or with None stays what it is.
+        name_expressions : sequence of str or bytes
             Names of kernels as C++ writes them, templates instantiated: ``"scale<float>"``. They may be given to
-            :meth:`ObjectCode.get_kernel`.
+            :meth:`ObjectCode.get_kernel`. PTX has none.
         logs : object with ``write``, optional
-            Gets the compiler's messages also after success.
+            Gets the compiler's messages also after success; nothing of a program that is found in the cache.
+        cache : ProgramCacheResource, optional
+            Where to look for what the program becomes, and where to keep it. Threads that miss the same program compile
+            it once, and so do processes with one :class:`FileStreamProgramCache`. A cache that cannot keep it is a
+            `CUDAWarning`.
 
         Returns
         -------
@@ -159,24 +173,72 @@ class Program:
         ------
         NVRTCError
             With the compiler's messages. An option that this NVRTC does not know is named in them.
+        ForkedProcessError
+            The process was forked while another thread compiled.
+        LinkerError
+            PTX did not become a cubin.
+        ValueError
+            PTX is to become what it cannot. With a cache: for what :func:`make_program_cache_key` makes no key of.
         """
-        if isinstance(name_expressions, str):
-            raise TypeError("name_expressions must be a sequence of str, not one str")
-        target = None
-        if target_type is not None:
-            if not isinstance(target_type, str) or word(target_type).lower() not in TARGETS:
-                raise ValueError(f"target_type must be 'ptx', 'cubin', 'ltoir' or None, not {target_type!r}")
-            target = ObjectCodeFormatType(word(target_type).lower())
-        require_nvrtc()
+        names = checked_names(name_expressions)
+        target = None if target_type is None else checked_target(target_type)
+        if target is None or self._linker_options is None:
+            require_nvrtc()
         if target is None:
             target = target_of_driver(self._arch)
-        return compiled(self, target, tuple(name_expressions), logs)
+            if target is ObjectCodeFormatType.PTX and self._linker_options is not None:
+                return ObjectCode.from_ptx(self._source, name=self._name)
+        compile_it = compiled if self._linker_options is None else assembled
+        if cache is None:
+            return compile_it(self, target, names, logs)
+
+        def restore(image, signatures, mapping):
+            return make_object_code(image, signatures, None, target, self._name, mapping)
+
+        def make():
+            code = compile_it(self, target, names, logs)
+            return code, cache_key(self, target, names, None) == key
+
+        key = cache_key(self, target, names, None)
+        is_plain = target is ObjectCodeFormatType.PTX and not names
+        return through_cache(cache, key, is_plain, make, restore)
 
     def close(self):
         """Does nothing: a program holds no resource. There for cuda.core's sake. Thread safety: atomic."""
 
     def __repr__(self):
         return f"<Program {self._name!r}, {len(self._source)} bytes>"
+
+
+def checked_names(name_expressions):
+    """Name expressions."""
+    if isinstance(name_expressions, (str, bytes)):
+        raise TypeError(f"name_expressions must be a sequence of str, not one {type(name_expressions).__name__}")
+    return tuple(name_of(expression, "a name expression") for expression in name_expressions)
+
+
+def checked_target(target_type):
+    """What to compile to."""
+    if not isinstance(target_type, str) or word(target_type).lower() not in TARGETS:
+        raise ValueError(f"target_type must be 'ptx', 'cubin', 'ltoir' or None, not {target_type!r}")
+    return ObjectCodeFormatType(word(target_type).lower())
+
+
+def cache_key(program, target_type, names, extra_digest):
+    """The key of what a program becomes, in a cache."""
+    target = checked_target(target_type)
+    names = checked_names(names)
+    arch = arch_of(program, target)
+    if program._linker_options is not None:  # it reads the source and nothing else
+        return key_of(program, target, arch, names, nvjitlink_version(), (), extra_digest or b"", ())
+    return key_of(program, target, arch, names, nvrtc_version(), header_paths(), extra_digest, KEPT)
+
+
+def arch_of(program, target):
+    """The architecture: the option, or that of the calling thread's current device."""
+    if program._arch is not None:
+        return program._arch
+    return arch_of_device("compute_" if target is ObjectCodeFormatType.PTX else "sm_")
 
 
 cdef object target_of_driver(arch):
@@ -209,12 +271,23 @@ cdef object target_of_driver(arch):
     return ObjectCodeFormatType.CUBIN if taken else ObjectCodeFormatType.PTX
 
 
-cdef object compiled(program, target, tuple name_expressions, logs):
+def assembled(program, target, names, logs):
+    """What a program of PTX becomes."""
+    if target is not ObjectCodeFormatType.CUBIN:
+        raise ValueError(f"PTX becomes a cubin, not {target!r}: for what it is, there is ObjectCode.from_ptx")
+    if names:
+        raise ValueError("name_expressions are names of C++: PTX has the names of its kernels")
+    linker = Linker(ObjectCode.from_ptx(program._source, name=program._name), options=program._linker_options)
+    code = linker.link(target)
+    if logs is not None:
+        logs.write(linker.get_info_log())
+    return code
+
+
+def compiled(program, target, tuple name_expressions, logs):
     cdef Compilation compilation
     cdef bint done
-    arch = program._arch
-    if arch is None:
-        arch = ("compute_" if target is ObjectCodeFormatType.PTX else "sm_") + as_device(None).arch
+    arch = arch_of(program, target)
     if target is ObjectCodeFormatType.CUBIN and not arch.startswith("sm_"):
         raise ValueError(f"a cubin is for one architecture: option arch must be sm_<CC>, not {arch!r}")
     compilation.source = program._source
@@ -224,11 +297,16 @@ cdef object compiled(program, target, tuple name_expressions, logs):
     for option in [f"-arch={arch}", *program._arguments, *(f"--include-path={path}" for path in header_paths())]:
         compilation.options.push_back(zero_ended(os.fsencode(option), "an option"))
     for expression in name_expressions:
-        if not isinstance(expression, str):
-            raise TypeError(f"a name expression must be str, not {type(expression).__name__}")
         compilation.name_expressions.push_back(zero_ended(expression, "a name expression"))
+    if "--restrict" in program._arguments:
+        KEPT.add("--restrict")
     with nogil:
         done = nvrtc_compile(compilation)
+    if compilation.is_forked:
+        raise ForkedProcessError(
+            f"cannot compile {program._name!r}: this process was forked while another thread compiled, and NVRTC waits "
+            "for that one for ever. Fork before, or compile in the parent"
+        )
     program._pch_status = header_outcome(compilation.header_status)
     log = compilation.log.decode("utf-8", "replace")
     if not done:
@@ -237,7 +315,7 @@ cdef object compiled(program, target, tuple name_expressions, logs):
     if logs is not None:
         logs.write(log)
     lowered = [name.decode() for name in compilation.lowered_names]
-    mapping = dict(zip(map(word, name_expressions), lowered))
+    mapping = dict(zip(name_expressions, lowered))
     return make_object_code(compilation.image, compilation.ptx, None, target, program._name, mapping)
 
 
@@ -246,188 +324,3 @@ cdef object header_outcome(int status):
     if status < 0:
         return None
     return {0: PCHStatusType.CREATED, 13: PCHStatusType.NOT_ATTEMPTED}.get(status, PCHStatusType.FAILED)
-
-
-cdef ObjectCode make_object_code(bytes image, bytes signatures, object path, object code_type, str name,
-                                 dict symbol_mapping):
-    cdef ObjectCode code = ObjectCode.__new__(ObjectCode)
-    code._module = core.Module.make(image, signatures).detach()
-    code._code = image if path is None else path
-    code._code_type = code_type
-    code._name = name
-    code._symbol_mapping = symbol_mapping
-    return code
-
-
-def restored(bytes image, bytes signatures, path, str code_type, str name, dict symbol_mapping):
-    """Behind the pickling of `ObjectCode`."""
-    return make_object_code(image, signatures, path, ObjectCodeFormatType(code_type), name, symbol_mapping)
-
-
-def name_of(name):
-    """Returns the name of something in the code as a str."""
-    if isinstance(name, bytes):
-        return name.decode()
-    if not isinstance(name, str):
-        raise TypeError(f"name must be str or bytes, not {type(name).__name__}")
-    return word(name)
-
-
-cdef object load_code(image, code_type, bytes magic, name, symbol_mapping):
-    path = None
-    if isinstance(image, (str, os.PathLike)):
-        path = word(os.fsdecode(image))
-        image = Path(path).read_bytes()
-    elif isinstance(image, (bytes, bytearray)):
-        image = bytes(image)
-    else:
-        raise TypeError(f"module must be bytes or a path, not {type(image).__name__}")
-    if magic and not image.startswith(magic):
-        raise ValueError(f"the image is not a {code_type}")
-    if not image:
-        raise ValueError("the image is empty")
-    if code_type is ObjectCodeFormatType.PTX and not image.startswith(BINARIES):
-        image = zero_ended(image.rstrip(b"\0"), "PTX")  # which the driver reads as a text
-    if not core.is_whole(image):
-        raise ValueError(f"the image is cut off: it has {len(image)} bytes, and its headers speak of more")
-    name = word(name) if isinstance(name, str) else str(name or "")
-    return make_object_code(image, b"", path, code_type, name, dict(symbol_mapping or {}))
-
-
-cdef class ObjectCode(CodeHandle):
-    """Compiled code. Loaded on a device when a kernel of it is first wanted there, by one thread while others wait.
-
-    Made by :meth:`Program.compile` or the ``from_`` methods.
-    """
-
-    _made = "object code is made by Program.compile() or ObjectCode.from_ptx(), from_cubin(), from_fatbin()"
-
-    @staticmethod
-    def from_ptx(module, *, name="", symbol_mapping=None):
-        """Takes PTX text: bytes, or the path of a file. Thread safety: atomic.
-
-        Parameters
-        ----------
-        module : bytes, str or os.PathLike
-            A file is read now. :attr:`code` is its path then.
-        name : str
-        symbol_mapping : dict
-            Names for :meth:`get_kernel` to the names in the code.
-        """
-        return load_code(module, ObjectCodeFormatType.PTX, b"", name, symbol_mapping)
-
-    @staticmethod
-    def from_cubin(module, *, name="", symbol_mapping=None):
-        """Takes a cubin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, ObjectCodeFormatType.CUBIN, ELF, name, symbol_mapping)
-
-    @staticmethod
-    def from_fatbin(module, *, name="", symbol_mapping=None):
-        """Takes a fatbin; see :meth:`from_ptx`. Thread safety: atomic."""
-        return load_code(module, ObjectCodeFormatType.FATBIN, FATBIN, name, symbol_mapping)
-
-    def get_kernel(self, name):
-        """Returns a kernel, loading the code on the calling thread's current device (device 0 if it has none).
-
-        Parameters
-        ----------
-        name : str or bytes
-            As in the code, or a name expression that it was compiled with.
-
-        Returns
-        -------
-        Kernel
-
-        Thread safety: shared. Loading happens once for each device.
-
-        Raises
-        ------
-        KeyError
-            There is no such kernel; the message lists those there are.
-        CUDAError
-            The driver refused the code; the message has its log.
-        """
-        release_and_warn()
-        name = name_of(name)
-        self._require_loadable()
-        return Kernel.of_code(self._module, self, name, self._symbol_mapping.get(name, name))
-
-    def get_global(self, name, *, device=None):
-        """Returns a module variable's memory on a device.
-
-        Parameters
-        ----------
-        name : str or bytes
-            As in the code.
-        device : Device or int, optional
-
-        Returns
-        -------
-        Buffer
-            It keeps the code loaded.
-
-        Thread safety: shared.
-        """
-        cdef unsigned long long pointer = 0
-        cdef size_t size = 0
-        cdef string log
-        cdef Status status
-        name = name_of(name)
-        cdef bytes symbol = zero_ended(self._symbol_mapping.get(name, name), "the name of a variable")
-        cdef DeviceHandle wanted = as_device(device)
-        cdef Context* context = wanted.context_of()
-        self._require_loadable()
-        cdef const char* text = symbol
-        with nogil:
-            status = self._module.global_(context[0], text, pointer, size, log)
-        if not status.ok():
-            raise_status(status, "find", f"the variable {name!r}")
-        return Buffer.from_handle(pointer, size, owner=self)
-
-    def _require_loadable(self):
-        if self._code_type is ObjectCodeFormatType.LTOIR:
-            raise NotSupportedError(
-                f"cannot load {self}: it is for a linker, which ftcuda has not; compile without link_time_optimization"
-            )
-
-    @property
-    def code(self):
-        """The image, or the path of the file that it was read from. Thread safety: atomic."""
-        return self._code
-
-    @property
-    def name(self):
-        """The name given. Thread safety: atomic."""
-        return self._name
-
-    @property
-    def code_type(self):
-        """``"ptx"``, ``"cubin"``, ``"fatbin"`` or ``"ltoir"``, a member of
-        `ObjectCodeFormatType`. Thread safety: atomic.
-        """
-        return self._code_type
-
-    @property
-    def symbol_mapping(self):
-        """Name expressions and the names they have in the code. Thread safety: atomic."""
-        return dict(self._symbol_mapping)
-
-    @property
-    def kernel_names(self):
-        """Names of the kernels, as far as the image tells. Thread safety: atomic."""
-        return [name.decode("utf-8", "replace") for name in core.kernel_names(self._module.image())]
-
-    def __repr__(self):
-        return f"<ObjectCode {self._name!r}, {self._code_type}, {self._module.image().size()} bytes>"
-
-    def __reduce__(self):
-        """The image goes with it, so that a file need not be there where it is loaded again."""
-        path = self._code if isinstance(self._code, str) else None
-        image, signatures = self._module.image(), self._module.signatures()
-        return restored, (
-            image, b"" if signatures == image else signatures, path, word(self._code_type), self._name,
-            self._symbol_mapping)
-
-
-stand_above(ObjectCode, CodeHandle)
-refuse_to_make(ObjectCode)

@@ -5,12 +5,14 @@ import sys
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from ftcuda._objects.device.device_handle import as_device
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.typing import CompilerBackendType, ObjectCodeFormatType
 
 Text = str | os.PathLike[str]
+Rule = tuple[str, Callable[[str, str, object], list[str]]]  # the compiler's word, and what makes its words of a value
 
 
 def word(value: str) -> str:
@@ -95,7 +97,7 @@ def not_of_nvrtc(name: str, option: str, value: object) -> list[str]:
 
 # By field, in the order in which cuda.core gives them to NVRTC. Source: NVRTC documentation 13.5, supported compile
 # options.
-RULES: dict[str, tuple[str, Callable[[str, str, object], list[str]]]] = {
+RULES: dict[str, Rule] = {
     "relocatable_device_code": ("relocatable-device-code", flag),
     "extensible_whole_program": ("extensible-whole-program", switch),
     "debug": ("device-debug", switch),
@@ -260,15 +262,7 @@ class ProgramOptions:
         """
         if self.name is None:
             self.name = "default_program"
-        as_text("name", self.name)
-        if self.arch is not None and not as_text("arch", self.arch).startswith(("compute_", "sm_")):
-            raise ValueError(f"option arch must be compute_<CC> or sm_<CC>, not {self.arch!r}")
-        result = []
-        for name, (option, rule) in RULES.items():
-            value = getattr(self, name)
-            if value is not None and name not in unchecked:
-                result += rule(name, option, value)
-        return result
+        return translated(self, RULES, unchecked)
 
     def as_bytes(
         self, backend: CompilerBackendType | str, target_type: ObjectCodeFormatType | str | None = None
@@ -293,8 +287,26 @@ class ProgramOptions:
             raise ValueError(f"backend must be 'nvrtc', which is all that ftcuda compiles with, not {backend!r}")
         if target_type is not None:
             ObjectCodeFormatType(as_text("target_type", target_type).lower())
-        arch = f"sm_{as_device(None).arch}" if self.arch is None else word(self.arch)
+        arch = arch_of_device("sm_") if self.arch is None else word(self.arch)
         return [zero_ended(os.fsencode(option), "an option") for option in (f"-arch={arch}", *self.as_nvrtc())]
+
+
+def translated(options: Any, rules: dict[str, Rule], unchecked: tuple[str, ...] = ()) -> list[str]:
+    """The fields of `options` that are not None, in a compiler's words; name and architecture are only checked."""
+    as_text("name", options.name)
+    if options.arch is not None and not as_text("arch", options.arch).startswith(("compute_", "sm_")):
+        raise ValueError(f"option arch must be compute_<CC> or sm_<CC>, not {options.arch!r}")
+    result = []
+    for name, (option, rule) in rules.items():
+        value = getattr(options, name)
+        if value is not None and name not in unchecked:
+            result += rule(name, option, value)
+    return result
+
+
+def arch_of_device(prefix: str) -> str:
+    """Of the calling thread's current device: ``sm_90``."""
+    return f"{prefix}{as_device(None).arch}"
 
 
 def as_bool(name: str, value: object) -> bool:
@@ -332,10 +344,15 @@ def is_pair(value: object) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(isinstance(each, str) for each in value)
 
 
-def headers_folder() -> str:
-    """Where NVRTC puts the headers that it carries: in the cache folder of the user, by the system's custom."""
+def cache_folder() -> Path:
+    """Of ftcuda, in the cache folder of the user, by the system's custom."""
     if sys.platform == "win32":
         cache = Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
     else:
         cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return str(cache / "ftcuda" / "nvrtc-bundled-headers")
+    return cache / "ftcuda"
+
+
+def headers_folder() -> str:
+    """Where NVRTC puts the headers that it carries."""
+    return str(cache_folder() / "nvrtc-bundled-headers")

@@ -60,6 +60,10 @@ def _tensor_maps(DeviceHandle device not None):
     return device.device().has_tensor_maps()
 
 
+def _stream_values(DeviceHandle device not None):
+    return device.device().has_stream_values()
+
+
 def _graphs(DeviceHandle device not None):
     return device.device().has_graphs()
 
@@ -91,6 +95,9 @@ FEATURES = {
     "graphs": (_graphs, "the entry points cuUserObjectCreate and cuGraphInstantiateWithFlags (drivers of CUDA 11.4)"),
     "conditional_graphs": (
         _conditional_graphs, "the entry point cuStreamBeginCaptureToGraph (drivers of CUDA 12.3)"),
+    "stream_values": (
+        _stream_values, "the entry point cuStreamWriteValue32 (drivers of CUDA 11.7) and "
+        "CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS"),
     "tensor_maps": (
         _tensor_maps, "the entry point cuTensorMapEncodeTiled (drivers of CUDA 12) and a compute capability of 9.0"),
 }
@@ -110,6 +117,8 @@ class DeviceFeatures:
     virtual_memory_management, ipc_events, cooperative_launch, cluster_launch : bool
     graphs, conditional_graphs : bool
         Graphs can be built and launched; they can have conditional nodes.
+    stream_values : bool
+        Streams write words, by which waits learn that work is done. Otherwise they ask for events.
     tensor_maps : bool
         Tensor maps can be made and used.
     """

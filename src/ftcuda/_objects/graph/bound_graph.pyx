@@ -31,14 +31,23 @@ from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status, refuse_to_make
 
 cdef extern from "Python.h":
+    ctypedef struct PyMethodDef:
+        pass
+    Py_ssize_t PyTuple_GET_SIZE(PyObject* items)
     PyObject* PyTuple_GET_ITEM(PyObject* items, Py_ssize_t index)
-    PyObject* PyDict_GetItemWithError(PyObject* items, PyObject* key) except? NULL
+    bint PyUnicode_CHECK_INTERNED(PyObject* text)
+
+cdef extern from "_objects/support/fast_function.hpp" namespace "ftcuda::objects":
+    ctypedef object (*FastCall)(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names)
+    PyMethodDef fast_definition(const char* name, FastCall call, const char* doc)
+    int add_fast_method(object type, PyMethodDef* definition) except -1
 
 cdef enum:
     SMALL_MEMORY = 256  # words, what fits on the stack; more arguments take memory for the call
 
 # For references that the bound graph holds: of a PyObject* Cython counts none, and a count of an object that many
 # threads use at once costs more than the rest of a launch.
+ctypedef int (*LaunchBorrowed)(PyObject* bound, Stream stream, PyObject* const* values, PyObject* names) except -1
 ctypedef int (*PackBorrowed)(
     PyObject* kernel, Py_ssize_t index, PyObject* value, char* block, buffers.Buffer** buffer) except -1
 
@@ -65,49 +74,69 @@ cdef class BoundGraph:
             with nogil:
                 self._graph.release()
 
-    def launch(self, stream, /, **arguments):
-        """Submits the graph to a stream with these arguments, after its launches before.
-
-        With a `max_concurrency`, after those in the same stream.
-
-        Parameters
-        ----------
-        stream : Stream or object with ``__cuda_stream__``
-            None that is captured.
-        **arguments
-            Each by its name, as for :func:`ftcuda.launch`. One that is left out is in each place the example that its
-            `Parameter` has there: a tensor map as it was when it was captured.
-
-        Thread safety: atomic. A buffer that another thread closes is freed after this launch, or the launch raises
-        `ClosedError`. Stream order: a submission.
-
-        Raises
-        ------
-        TypeError, ValueError, OverflowError
-            An argument does not fit its parameter, or no parameter has its name; nothing was launched.
-        """
-        cdef Stream where = quick_stream(stream)
-        cdef uint64_t[SMALL_MEMORY] small
-        cdef void* memory
-        if self._memory_size <= sizeof(small):
-            launch_in(self, where, arguments, <Replacement*>small)
-            return
-        memory = PyMem_Malloc(self._memory_size)
-        if memory == NULL:
-            raise MemoryError()
-        try:
-            launch_in(self, where, arguments, <Replacement*>memory)
-        finally:
-            PyMem_Free(memory)
-
     def __repr__(self):
         return f"<BoundGraph of {self.graph} with {', '.join(self.parameters)}>"
 
 
 refuse_to_make(BoundGraph)
 
+cdef bytes LAUNCH_DOC = b"""launch($self, stream, /, **arguments)
+--
 
-cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement* replacements) except -1:
+Submits the graph to a stream with these arguments, after its launches before.
+
+With a `max_concurrency`, after those in the same stream.
+
+Parameters
+----------
+stream : Stream or object with ``__cuda_stream__``
+    None that is captured.
+**arguments
+    Each by its name, as for :func:`ftcuda.launch`. One that is left out is in each place the example that its
+    `Parameter` has there: a tensor map as it was when it was captured.
+
+Thread safety: atomic. A buffer that another thread closes is freed after this launch, or the launch raises
+`ClosedError`. Stream order: a submission.
+
+Raises
+------
+TypeError, ValueError, OverflowError
+    An argument does not fit its parameter, or no parameter has its name; nothing was launched.
+"""
+cdef PyMethodDef LAUNCH = fast_definition(b"launch", call_launch, LAUNCH_DOC)
+add_fast_method(BoundGraph, &LAUNCH)
+
+
+cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t count, PyObject* names):
+    cdef tuple known
+    cdef Py_ssize_t number
+    if count != 1:
+        raise TypeError(f"launch() takes exactly 1 positional argument ({count} given)")
+    for number in range(0 if names == NULL else PyTuple_GET_SIZE(names)):
+        if not PyUnicode_CHECK_INTERNED(PyTuple_GET_ITEM(names, number)):
+            known = tuple([intern(str.__str__(name)) for name in <tuple>names])
+            return call_launch(self, arguments, count, <PyObject*>known)
+    (<LaunchBorrowed>launch)(self, quick_stream(<object>arguments[0]), arguments + 1, names)
+    return None
+
+
+cdef int launch(BoundGraph bound, Stream stream, PyObject* const* values, PyObject* names) except -1:
+    """`names`: interned, of the values; NULL: there are none."""
+    cdef uint64_t[SMALL_MEMORY] small
+    cdef void* memory
+    if bound._memory_size <= sizeof(small):
+        return launch_in(bound, stream, values, names, <Replacement*>small)
+    memory = PyMem_Malloc(bound._memory_size)
+    if memory == NULL:
+        raise MemoryError()
+    try:
+        return launch_in(bound, stream, values, names, <Replacement*>memory)
+    finally:
+        PyMem_Free(memory)
+
+
+cdef int launch_in(BoundGraph bound, Stream stream, PyObject* const* values, PyObject* names,
+                   Replacement* replacements) except -1:
     """`replacements`: memory of the size that a launch needs."""
     cdef Status status
     cdef Retention retention
@@ -120,15 +149,17 @@ cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement*
     cdef PyObject* kernel
     cdef size_t number, index
     cdef size_t slot = 0
+    cdef Py_ssize_t given = 0 if names == NULL else PyTuple_GET_SIZE(names)
     cdef Py_ssize_t taken = 0
+    cdef Py_ssize_t at = given - 1
     cdef list foreign = None
     memcpy(replacements, bound._captured.data(), count * sizeof(Replacement))
     operands.buffers = used
     for number in range(bound._ends.size()):
-        value = PyDict_GetItemWithError(<PyObject*>arguments, PyTuple_GET_ITEM(<PyObject*>bound.parameters, number))
-        if value == NULL:
+        if not find(names, given, PyTuple_GET_ITEM(<PyObject*>bound.parameters, number), &at):
             slot = bound._ends[number]
             continue
+        value = values[at]
         taken += 1
         while slot < bound._ends[number]:
             kernel = PyTuple_GET_ITEM(<PyObject*>bound._kernels, slot)
@@ -145,8 +176,8 @@ cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement*
                 replacements[slot].bytes = block + (<KernelHandle>kernel)._slots[index].offset
                 block += (<KernelHandle>kernel)._block_size
             slot += 1
-    if taken != len(arguments):
-        unknown = [name for name in arguments if name not in bound.parameters]
+    if taken != given:
+        unknown = [name for name in <tuple>names if name not in bound.parameters]
         raise TypeError(f"{bound} has no parameter {', '.join(unknown)}")
     operands.count = used - operands.buffers
     if foreign is not None:
@@ -154,11 +185,21 @@ cdef int launch_in(BoundGraph bound, Stream stream, dict arguments, Replacement*
     with nogil:
         status = bound._graph.launch_with(target[0], replacements, count, operands)
     if not status.ok():
-        involved = (("the stream", stream), ("the graph", bound.graph), *closable(arguments.items()))
+        named = [(name, <object>values[at]) for at, name in enumerate(() if names == NULL else <tuple>names)]
+        involved = (("the stream", stream), ("the graph", bound.graph), *closable(named))
         raise_status(status, "launch", f"{bound} in {stream}", involved)
     if foreign is not None:
         release_done()
     return 0
+
+
+cdef inline bint find(PyObject* names, Py_ssize_t count, PyObject* wanted, Py_ssize_t* at) noexcept:
+    """From the place after the last one found: callers mostly write names in the order of the parameters."""
+    for _ in range(count):
+        at[0] = at[0] + 1 if at[0] + 1 < count else 0
+        if PyTuple_GET_ITEM(names, at[0]) == wanted:
+            return True
+    return False
 
 
 cdef const LaunchShape* shape_of(object value) except NULL:

@@ -92,7 +92,7 @@ cdef class ExecutableKernelNode(SwitchableNode):
         """
         given = tuple(args)
         refuse_none(config=config, kernel=kernel)
-        self.change(kernel_change(config, kernel, given), tuple(closable(numbered(given))))
+        self.change(kernel_change(config, kernel, given, NULL), tuple(closable(numbered(given))))
 
 
 cdef class ExecutableMemsetNode(SwitchableNode):
@@ -141,7 +141,8 @@ cdef class ExecutableChildGraphNode(ExecutableGraphNode):
 
         Thread safety: atomic.
         """
-        self.change(child_change(definition_of(child, self._node._given, "child")[0]), ())
+        cdef bool lasts = self._graph.most() > 1  # then launches make executables too
+        self.change(child_change(definition_of(child, self._node._given, "child")[0], lasts), ())
 
 
 cdef class ExecutableEventRecordNode(ExecutableGraphNode):

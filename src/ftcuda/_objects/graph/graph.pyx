@@ -110,6 +110,11 @@ cdef class Graph:
         check(status, "count the executables of", self)
         return count
 
+    @property
+    def scratch_size(self):
+        """Bytes of scratch memory that each executable has. Thread safety: atomic."""
+        return self._graph.scratch_size()
+
     def launch(self, stream):
         """Submits the graph to a stream, after its launches before; with a `max_concurrency`, after those there.
 

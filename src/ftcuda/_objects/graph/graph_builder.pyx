@@ -27,13 +27,16 @@ from ftcuda._objects.graph.graph_source cimport GraphSource
 from ftcuda._objects.graph.node_source cimport Given
 from ftcuda._objects.launch.bound_launch cimport bind_all
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
+from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.stream.stream cimport Stream
 from ftcuda._objects.support.deferred_release cimport foreign_reference
 from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make, release_and_warn
 
 from ftcuda._objects.graph.graph_condition import checked_condition, checked_count, checked_default, condition_of
+from ftcuda._objects.launch.graph_scratch import GraphScratch, scratch_of
 from ftcuda._objects.launch.parameter import Parameter
+from ftcuda._objects.memory.device_memory import SynchronousMemoryResource
 from ftcuda._objects.support.texts import zero_ended
 from ftcuda.errors import ClosedError, NotSupportedError
 
@@ -83,24 +86,30 @@ cdef class GraphBuilder(GraphSource):
     cdef int launch_named(self, object config, object kernel, tuple values) except -1:
         cdef Status status
         cdef vector[Named] parameters
+        cdef vector[size_t] scratch
         cdef Named parameter
         cdef KernelHandle called = kernel
         cdef LaunchConfig shape
         cdef Ref[BoundArguments] arguments
         cdef Ref[ForeignReference] caller
         if self._builder.is_in_body():
-            raise NotSupportedError(f"cannot launch {kernel} with a Parameter in {self}: the driver lets nobody change "
-                                    "the bodies of conditional nodes")
+            raise NotSupportedError(f"cannot launch {kernel} with a Parameter or scratch memory in {self}: the driver "
+                                    "lets nobody change the bodies of conditional nodes")
         shape = checked_config(example_of(config))
         for index, value in enumerate((config, *values)):
             if type(value) is Parameter:
                 parameter.name = zero_ended(value.name, "name")
                 parameter.index = index - 1 if index else SHAPE
                 parameters.push_back(parameter)
+            elif type(value) is GraphScratch:
+                if not self._builder.is_of_capture((<GraphBuilder?>value._builder)._builder[0]):
+                    raise ValueError(f"cannot launch {kernel} in {self} with {value}: it is of another graph")
+                scratch.push_back(index - 1)
         arguments = bind_all(called, tuple([example_of(each) for each in values]), self._stream)
         caller = foreign_reference(shape)
         with nogil:
-            status = self._builder.launch(shape._shape[0], move(caller), called._kernel[0], arguments, parameters)
+            status = self._builder.launch(shape._shape[0], move(caller), called._kernel[0], arguments, parameters,
+                                          scratch)
         check(status, f"launch {kernel} in", self)
         return 0
 
@@ -260,7 +269,7 @@ cdef class GraphBuilder(GraphSource):
         return target
 
     def embed(self, child):
-        """Adds a copy of all of another builder's graph as one node; with conditional nodes the driver makes none.
+        """Adds a copy of another builder's graph as one node. The driver makes none with conditional or memory nodes.
 
         Parameters
         ----------
@@ -281,6 +290,46 @@ cdef class GraphBuilder(GraphSource):
         if not status.ok():
             raise_status(status, "embed", f"{child} in {self}", (("the child", child), ("the builder", self)))
 
+    def scratch(self, size):
+        """Makes memory for what lies between the kernels of this graph: kernels write it, later ones read it.
+
+        Launches that may overlap must not share it: each executable of the graph has some of its own, so that a launch
+        finds there what the same launch wrote, and nothing that counts before. It is freed with the executable.
+
+        Parameters
+        ----------
+        size : int
+            Bytes, 1 at least.
+
+        Returns
+        -------
+        GraphScratch
+            In place of an argument of :func:`ftcuda.launch` with this builder, or one of its parts, as the stream. Not
+            in the bodies of conditional nodes.
+
+        Thread safety: atomic. Needs a driver of CUDA 12.0 to be launched.
+
+        Raises
+        ------
+        OutOfMemoryError
+            For the first executable; :meth:`complete`, :meth:`Graph.launch` and :meth:`BoundGraph.launch` raise it for
+            further ones.
+        """
+        wanted = checked_size(size, "size")
+        if wanted == 0:
+            raise ValueError("size must be 1 at least, not 0")
+        if self._builder.is_in_body():
+            raise NotSupportedError(f"cannot make scratch memory for {self}: the driver lets nobody change the bodies "
+                                    "of conditional nodes; a graph with one has one executable, so any memory will do")
+        if self._builder.is_closed():
+            raise ClosedError(f"cannot make scratch memory for {self}: it is closed")
+        return scratch_of(self, SynchronousMemoryResource(self._stream.device).allocate(wanted))
+
+    cdef int check_host_function(self) except -1:
+        if self._builder.is_in_body():
+            raise NotSupportedError(f"cannot add a callback to {self}: the bodies of conditional nodes have none")
+        return 0
+
     def callback(self, fn, *, user_data=None):
         """Adds a call of a function of the host's. What comes after it waits until that has returned.
 
@@ -288,10 +337,11 @@ cdef class GraphBuilder(GraphSource):
         ----------
         fn : callable or function pointer of ctypes
             A callable is called without arguments, by a thread of ftcuda's that makes such calls one after the other.
-            What it raises goes to `sys.unraisablehook`. It may call what it likes; what waits for the graph, or for
-            another such call, waits for ever. A function pointer is called by the driver's thread, with `user_data`,
-            and must not come to a call of the driver: of the type ``ctypes.CFUNCTYPE(None, ctypes.c_void_p)``. Either
-            is kept as long as the graph. One that refers to its own graph or builder keeps that, until it is closed.
+            What it raises goes to `sys.unraisablehook`. What waits for the graph, or for another such call, waits for
+            ever. What needs the driver is refused, with ``CUDA_ERROR_NOT_PERMITTED``; what is closed or dropped there
+            ends a moment later. A function pointer is called by the driver's thread, with `user_data`, and must not
+            come to a call of the driver: of the type ``ctypes.CFUNCTYPE(None, ctypes.c_void_p)``. Either is kept as
+            long as the graph. One that refers to its own graph or builder keeps that, until it is closed.
         user_data : int or bytes-like, optional
             For a function pointer. Bytes are copied, and the copy is kept as long as the graph.
 
@@ -301,8 +351,7 @@ cdef class GraphBuilder(GraphSource):
         """
         cdef Status status
         cdef Retention retention
-        if self._builder.is_in_body():
-            raise NotSupportedError(f"cannot add a callback to {self}: the bodies of conditional nodes have none")
+        self.check_host_function()
         cdef HostFunction found = host_function(fn, user_data, retention)
         with nogil:
             status = self._builder.call(found.function, found.user_data, move(retention))
@@ -525,6 +574,8 @@ cdef GraphBuilder adopt(core.GraphBuilder* made):
 
 
 cdef object example_of(object value):
+    if type(value) is GraphScratch:
+        return value._captured
     return value.example if type(value) is Parameter else value
 
 

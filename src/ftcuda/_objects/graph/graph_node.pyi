@@ -9,7 +9,7 @@ from ftcuda._objects.graph.node_source import NodeSource
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.stream.event import Event
-from ftcuda.typing import GraphConditionalType
+from ftcuda.typing import GraphConditionalType, GraphMemoryType
 
 class GraphNode(NodeSource):
     @property
@@ -87,6 +87,22 @@ class MemcpyNode(GraphNode):
     def src(self) -> int: ...
     @property
     def size(self) -> int: ...
+
+class AllocNode(GraphNode):
+    @property
+    def dptr(self) -> int: ...
+    @property
+    def bytesize(self) -> int: ...
+    @property
+    def device_id(self) -> int: ...
+    @property
+    def memory_type(self) -> GraphMemoryType: ...
+    @property
+    def peer_access(self) -> tuple[int, ...]: ...
+
+class FreeNode(GraphNode):
+    @property
+    def dptr(self) -> int: ...
 
 class EventRecordNode(GraphNode):
     def update(self, event: Event) -> None: ...

@@ -10,7 +10,7 @@ cimport core.graph.graph_node as nodes
 from core.completion.deferred_release cimport ForeignReference
 from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
 from core.graph.node_change cimport NodeChange
-from core.sync.reason cimport Status
+from core.sync.reason cimport Reason, Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel cimport Kernel
 from ftcuda._objects.graph.graph_definition cimport GraphDefinition
@@ -24,7 +24,7 @@ from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_make
 from ftcuda._objects.graph.adjacent_nodes import AdjacentNodes
 from ftcuda._objects.graph.graph_condition import condition_of
 from ftcuda._objects.launch.launch_config import LaunchConfig
-from ftcuda.typing import GraphConditionalType
+from ftcuda.typing import GraphConditionalType, GraphMemoryType
 
 
 cdef class GraphNode(NodeHandle):
@@ -106,6 +106,7 @@ cdef class GraphNode(NodeHandle):
         AdjacentNodes(self, True).assign(value)
 
     def _adjacent(self, forward):
+        self.read()  # raises if it was destroyed
         return {to if forward else origin for origin, to in self.graph.edges() if (origin if forward else to) == self}
 
     def _connect(self, forward, others):
@@ -175,8 +176,25 @@ cdef class KernelNode(GraphNode):
             raise ValueError("another kernel needs its args; () if it has none")
         if args is not None:
             args = tuple(args)
-            kernel = self.kernel if kernel is None else kernel
-        self.change(kernel_change(config, kernel, args), tuple(closable(numbered(args or ()))))
+        if args is None or kernel is not None:
+            self.change(kernel_change(config, kernel, args, NULL), tuple(closable(numbered(args or ()))))
+            return
+        while not self.change_arguments(config, args):
+            pass  # another thread gave it another kernel
+
+    cdef bint change_arguments(self, object config, tuple args) except -1:
+        """Keeps the kernel, whose parameters the arguments must fit; False if that is another one when they did."""
+        cdef core.NodeState state = self.read()
+        cdef unique_ptr[NodeChange] change = kernel_change(config, self.kernel_of(state), args, &state.kept)
+        cdef Status status
+        with nogil:
+            status = self._given.definition.update(self._node[0], change.get()[0])
+        if status.reason() == Reason.other_kernel:
+            return False
+        if not status.ok():
+            raise_status(status, "update", self, tuple(closable(numbered(args))))
+        release_and_warn()
+        return True
 
     @property
     def grid(self):
@@ -198,7 +216,9 @@ cdef class KernelNode(GraphNode):
     @property
     def kernel(self):
         """The kernel. Thread safety: atomic."""
-        cdef core.NodeState state = self.read()
+        return self.kernel_of(self.read())
+
+    cdef Kernel kernel_of(self, core.NodeState state):
         cdef Ref[kernels.Kernel] made
         cdef Status status
         cdef kernels.Kernel* kernel
@@ -307,6 +327,55 @@ cdef class MemcpyNode(GraphNode):
         return self.read().parameters.memcpy.copyParams.WidthInBytes
 
 
+cdef class AllocNode(GraphNode):
+    """A node that allocates memory."""
+
+    @property
+    def dptr(self):
+        """The address, the same in all launches. Thread safety: atomic."""
+        return self.read().parameters.alloc.dptr
+
+    @property
+    def bytesize(self):
+        """Bytes. Thread safety: atomic."""
+        return self.read().parameters.alloc.bytesize
+
+    @property
+    def device_id(self):
+        """The device's ordinal. Thread safety: atomic."""
+        return self._given.definition.context().device().ordinal()
+
+    @property
+    def memory_type(self):
+        """A `ftcuda.typing.GraphMemoryType`. Thread safety: atomic."""
+        cdef core.NodeState state = self.read()
+        props = state.parameters.alloc.poolProps
+        if props.allocType == nodes.CU_MEM_ALLOCATION_TYPE_MANAGED:
+            return GraphMemoryType.MANAGED
+        if props.location.type == nodes.CU_MEM_LOCATION_TYPE_DEVICE:
+            return GraphMemoryType.DEVICE
+        return GraphMemoryType.HOST
+
+    @property
+    def peer_access(self):
+        """Ordinals of the further devices that reach it. Thread safety: atomic."""
+        cdef core.NodeState state = self.read()
+        cdef size_t index
+        return tuple([
+            state.parameters.alloc.accessDescs[index].location.id
+            for index in range(state.parameters.alloc.accessDescCount)
+        ])
+
+
+cdef class FreeNode(GraphNode):
+    """A node that frees memory which a node allocated."""
+
+    @property
+    def dptr(self):
+        """The address. Thread safety: atomic."""
+        return self.read().parameters.free.dptr
+
+
 cdef class EventRecordNode(GraphNode):
     """A node that records an event."""
 
@@ -380,7 +449,7 @@ cdef class ChildGraphNode(GraphNode):
 
         Thread safety: atomic.
         """
-        self.change(child_change(definition_of(child, self._given, "child")[0]), ())
+        self.change(child_change(definition_of(child, self._given, "child")[0], False), ())
 
     @property
     def child_graph(self):
@@ -477,6 +546,8 @@ declare(nodes.CU_GRAPH_NODE_TYPE_EMPTY, lambda kind, count: EmptyNode.__new__(Em
 declare(nodes.CU_GRAPH_NODE_TYPE_KERNEL, lambda kind, count: KernelNode.__new__(KernelNode))
 declare(nodes.CU_GRAPH_NODE_TYPE_MEMSET, lambda kind, count: MemsetNode.__new__(MemsetNode))
 declare(nodes.CU_GRAPH_NODE_TYPE_MEMCPY, lambda kind, count: MemcpyNode.__new__(MemcpyNode))
+declare(nodes.CU_GRAPH_NODE_TYPE_MEM_ALLOC, lambda kind, count: AllocNode.__new__(AllocNode))
+declare(nodes.CU_GRAPH_NODE_TYPE_MEM_FREE, lambda kind, count: FreeNode.__new__(FreeNode))
 declare(nodes.CU_GRAPH_NODE_TYPE_EVENT_RECORD, lambda kind, count: EventRecordNode.__new__(EventRecordNode))
 declare(nodes.CU_GRAPH_NODE_TYPE_WAIT_EVENT, lambda kind, count: EventWaitNode.__new__(EventWaitNode))
 declare(nodes.CU_GRAPH_NODE_TYPE_HOST, lambda kind, count: HostCallbackNode.__new__(HostCallbackNode))
@@ -484,7 +555,7 @@ declare(nodes.CU_GRAPH_NODE_TYPE_GRAPH, lambda kind, count: ChildGraphNode.__new
 declare(nodes.CU_GRAPH_NODE_TYPE_CONDITIONAL, make_conditional)
 
 for each in (
-    GraphNode, EmptyNode, KernelNode, MemsetNode, MemcpyNode, EventRecordNode, EventWaitNode, HostCallbackNode,
-    ChildGraphNode, ConditionalNode, IfNode, IfElseNode, WhileNode, SwitchNode,
+    GraphNode, EmptyNode, KernelNode, MemsetNode, MemcpyNode, AllocNode, FreeNode, EventRecordNode, EventWaitNode,
+    HostCallbackNode, ChildGraphNode, ConditionalNode, IfNode, IfElseNode, WhileNode, SwitchNode,
 ):
     refuse_to_make(each)

@@ -22,7 +22,7 @@ class GraphCompleteOptions:
         How many launches may run at once, in different streams, up to 256; cuda.core has none such. 1: they run one
         after the other, as CUDA's do. More is for graphs whose launches do not disturb each other: the driver has an
         executable for each, which is made when a stream comes for which there is none, the first two at once. It makes
-        no second one of a graph with conditional nodes.
+        no second one of a graph with conditional nodes, or with memory of its own.
     """
 
     auto_free_on_launch: bool = False

@@ -5,7 +5,9 @@ What is None stays as it is.
 
 import ctypes
 
+from libcpp cimport bool
 from libcpp.utility cimport move
+from libcpp.vector cimport vector
 
 cimport core.code.kernel as kernels
 cimport core.graph.node_change as core
@@ -15,6 +17,7 @@ from core.launch.bound_launch cimport BoundArguments
 from core.launch.launch cimport LaunchShape
 from core.sync.ref cimport Ref
 from ftcuda._objects.code.kernel_handle cimport KernelHandle
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.launch.bound_launch cimport bind_all
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.memory.buffer_handle cimport BufferHandle
@@ -26,9 +29,12 @@ from ftcuda._objects.support.host_function cimport HostFunction, host_function
 from ftcuda._objects.support.handles import checked_handle
 from ftcuda._objects.support.options import integer
 from ftcuda.errors import NotSupportedError
+from ftcuda.typing import GraphMemoryType
 
 
-cdef unique_ptr[NodeChange] kernel_change(object config, object kernel, object args) except *:
+cdef unique_ptr[NodeChange] kernel_change(object config, object kernel, object args, const Kept* expected) except *:
+    """`expected`: what the node is to keep still when it is changed; null: whatever."""
+    cdef core.KernelChange* made
     cdef const LaunchShape* shape = NULL
     cdef kernels.Kernel* called = NULL
     cdef Ref[ForeignReference] configuration
@@ -48,7 +54,10 @@ cdef unique_ptr[NodeChange] kernel_change(object config, object kernel, object a
         called = (<KernelHandle>kernel)._kernel
     if args is not None:
         arguments = bind_all(kernel, tuple(args), None)
-    return unique_ptr[NodeChange](new core.KernelChange(shape, move(configuration), called, move(arguments)))
+    made = new core.KernelChange(shape, move(configuration), called, move(arguments))
+    if expected != NULL:
+        made.expect(expected[0])
+    return unique_ptr[NodeChange](made)
 
 
 cdef int memory_of(object value, object owner, str name, NodeMemory& memory) except -1:
@@ -134,5 +143,26 @@ cdef unique_ptr[NodeChange] host_change(object fn, object user_data) except *:
     return unique_ptr[NodeChange](new core.HostChange(found.function, found.user_data, move(retention), move(called)))
 
 
-cdef unique_ptr[NodeChange] child_change(GraphDefinition& child) except *:
-    return unique_ptr[NodeChange](new core.ChildChange(child))
+cdef unique_ptr[NodeChange] child_change(GraphDefinition& child, bool lasts) except *:
+    return unique_ptr[NodeChange](new core.ChildChange(child, lasts))
+
+
+cdef dict ALLOCATION_KINDS = {
+    GraphMemoryType.DEVICE: <int>core.AllocationKind.device,
+    GraphMemoryType.HOST: <int>core.AllocationKind.host,
+    GraphMemoryType.MANAGED: <int>core.AllocationKind.managed,
+}
+
+
+cdef unique_ptr[NodeChange] allocation_change(object size, object memory_type, object peer_access) except *:
+    cdef vector[int] reached_by
+    cdef size_t bytes_of_it = number_of(size, "size", 1)
+    cdef int kind = ALLOCATION_KINDS[GraphMemoryType(memory_type)]
+    for device in () if peer_access is None else peer_access:
+        reached_by.push_back(as_device(device).context_of().device().ordinal())
+    return unique_ptr[NodeChange](
+        new core.AllocationChange(bytes_of_it, <core.AllocationKind>kind, reached_by))
+
+
+cdef unique_ptr[NodeChange] free_change(object dptr) except *:
+    return unique_ptr[NodeChange](new core.FreeChange(checked_handle(dptr, "dptr")))

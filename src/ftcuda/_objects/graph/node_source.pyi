@@ -1,15 +1,18 @@
 from collections.abc import Buffer as Bytes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, SupportsIndex
 
 from ftcuda._objects.code.kernel import Kernel
+from ftcuda._objects.device.device import Device
 from ftcuda._objects.graph.graph_condition import GraphCondition
 from ftcuda._objects.graph.graph_definition import GraphDefinition
 from ftcuda._objects.graph.graph_node import (
+    AllocNode,
     ChildGraphNode,
     EmptyNode,
     EventRecordNode,
     EventWaitNode,
+    FreeNode,
     GraphNode,
     HostCallbackNode,
     IfElseNode,
@@ -23,6 +26,7 @@ from ftcuda._objects.graph.graph_node import (
 from ftcuda._objects.launch.launch_config import LaunchConfig
 from ftcuda._objects.memory.buffer import Buffer
 from ftcuda._objects.stream.event import Event
+from ftcuda.typing import GraphMemoryType
 
 class NodeSource:
     def launch(self, config: LaunchConfig, kernel: Kernel, *args: Any) -> KernelNode: ...
@@ -45,6 +49,15 @@ class NodeSource:
         dst_owner: object = None,
         src_owner: object = None,
     ) -> MemcpyNode: ...
+    def allocate(
+        self,
+        size: SupportsIndex,
+        *,
+        device: Device | int | None = None,
+        memory_type: GraphMemoryType | str = ...,
+        peer_access: Sequence[Device | int] | None = None,
+    ) -> AllocNode: ...
+    def deallocate(self, dptr: int) -> FreeNode: ...
     def record(self, event: Event) -> EventRecordNode: ...
     def wait(self, event: Event) -> EventWaitNode: ...
     def callback(self, fn: Callable[[], object], *, user_data: int | Bytes | None = None) -> HostCallbackNode: ...

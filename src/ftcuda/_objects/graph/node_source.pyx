@@ -6,8 +6,9 @@ from libcpp.utility cimport move
 from core.graph.graph_builder cimport CU_GRAPH_COND_TYPE_IF, CU_GRAPH_COND_TYPE_SWITCH, CU_GRAPH_COND_TYPE_WHILE
 from core.graph.graph_node cimport CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT
 from core.graph.node_change cimport ConditionalChange, EmptyChange
+from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.graph.node_changes cimport (
-    child_change, copy_change, event_change, fill_change, host_change, kernel_change,
+    allocation_change, child_change, copy_change, event_change, fill_change, free_change, host_change, kernel_change,
 )
 from ftcuda._objects.launch.arguments cimport closable, numbered
 from ftcuda._objects.support.raising cimport raise_status, release_and_warn
@@ -77,7 +78,7 @@ cdef class NodeSource:
         if config is None or kernel is None:
             raise TypeError("config must be a LaunchConfig and kernel a Kernel, not None")
         involved = tuple(closable(numbered(args)))
-        return self.add(kernel_change(config, kernel, args), f"add a launch of {kernel} to", involved)
+        return self.add(kernel_change(config, kernel, args, NULL), f"add a launch of {kernel} to", involved)
 
     def memset(self, dst, value, width, height=1, pitch=0, *, dst_owner=None):
         """Adds a node that fills memory.
@@ -140,6 +141,51 @@ cdef class NodeSource:
             raise TypeError("a node that copies memory needs dst, src and size")
         return self.add(copy_change(dst, src, size, dst_owner, src_owner), "add a copy to",
                         (("dst", dst), ("src", src), ("dst_owner", dst_owner), ("src_owner", src_owner)))
+
+    def allocate(self, size, *, device=None, memory_type="device", peer_access=None):
+        """Adds a node that allocates memory in each launch, at one address, for what comes behind it.
+
+        A graph with such a node has one executable at a time, is not embedded, and loses no node or edge any more.
+
+        Parameters
+        ----------
+        size : int
+            Bytes.
+        device : Device or int, optional
+            The definition's.
+        memory_type : GraphMemoryType or str
+            ``"device"``, or what the driver takes of ``"host"`` and ``"managed"``.
+        peer_access : sequence of Device or int, optional
+            Further devices that reach it.
+
+        Returns
+        -------
+        AllocNode
+            Its `dptr` is the address.
+
+        Thread safety: atomic.
+        """
+        if device is not None and as_device(device).context_of() != &self._given.definition.context():
+            raise ValueError(f"cannot allocate on {device}: the definition is for another device")
+        return self.add(allocation_change(size, memory_type, peer_access), "add an allocation to", ())
+
+    def deallocate(self, dptr):
+        """Adds a node that frees what a node allocated.
+
+        What none frees stays until the next launch, or until it is freed elsewhere.
+
+        Parameters
+        ----------
+        dptr : int
+            Of an `AllocNode`, of this definition or another one.
+
+        Returns
+        -------
+        FreeNode
+
+        Thread safety: atomic.
+        """
+        return self.add(free_change(dptr), "add a free to", ())
 
     def record(self, event):
         """Adds a node that records an event in each launch.
@@ -207,7 +253,7 @@ cdef class NodeSource:
 
         Thread safety: atomic.
         """
-        return self.add(child_change(definition_of(child, self._given, "child")[0]), f"embed {child} in", ())
+        return self.add(child_change(definition_of(child, self._given, "child")[0], False), f"embed {child} in", ())
 
     def join(self, *nodes):
         """Adds a node that does nothing, behind these and whatever it is added to.

@@ -34,6 +34,7 @@ from ftcuda._objects.memory.buffer cimport Buffer
 from ftcuda._objects.stream.stream cimport Stream
 
 from ftcuda._objects.arrays.elements import is_foreign, is_foreign_type
+from ftcuda._objects.launch.graph_scratch import GraphScratch
 from ftcuda._objects.launch.parameter import PARAMETER_BELONGS, Parameter
 from ftcuda._objects.support.handles import handle_of
 
@@ -343,6 +344,9 @@ cdef ViewHandle pack_reference(KernelHandle kernel, Py_ssize_t index, object val
         return None
     if type(value) is Parameter:
         raise TypeError(f"{describe(kernel, index)} cannot be Parameter here; {PARAMETER_BELONGS}")
+    if type(value) is GraphScratch:
+        raise TypeError(f"{describe(kernel, index)} cannot be GraphScratch here; it is for launch() with the builder "
+                        "that made it as the stream")
     where, arrays = "", "an array with __dlpack__, __cuda_array_interface__ or the buffer protocol"
     if stream is None:
         where = " in a bound launch"

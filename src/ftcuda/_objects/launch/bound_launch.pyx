@@ -14,7 +14,7 @@ from ftcuda._objects.launch.arguments cimport closable, numbered, pack, pack_ref
 from ftcuda._objects.launch.launch_config cimport LaunchConfig
 from ftcuda._objects.stream.stream cimport Stream, core_stream, quick_stream
 from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
-from ftcuda._objects.support.raising cimport raise_status, refuse_in_child, refuse_to_make
+from ftcuda._objects.support.raising cimport raise_status, refuse_to_wait, refuse_to_make
 
 from ftcuda._objects.support.options import integer
 
@@ -87,7 +87,7 @@ cdef class BoundLaunch:
         if not -count <= index < count:
             raise IndexError(f"{self.kernel} has {count} arguments, and no argument {index}")
         cdef Py_ssize_t at = index if index >= 0 else index + count
-        refuse_in_child("set an argument of", self)
+        refuse_to_wait("set an argument of", self)
         cdef char* block = new_block(self.kernel)
         try:
             bind_one(self.kernel, at, value, None, block, argument)
@@ -105,7 +105,7 @@ cdef class BoundLaunch:
         Numbers are as their parameters hold them: a float for a ``float`` parameter is rounded. Thread safety: atomic.
         """
         cdef Ref[core.BoundArguments] current
-        refuse_in_child("read the arguments of", self)
+        refuse_to_wait("read the arguments of", self)
         with nogil:
             current = self._bound.arguments()
         return values_of(current)

@@ -17,6 +17,7 @@ from ftcuda._objects.stream.stream cimport Stream, StreamSource, as_stream, core
 from ftcuda._objects.support.deferred_release cimport release_done, retain
 from ftcuda._objects.support.raising cimport raise_status
 
+from ftcuda._objects.launch.graph_scratch import GraphScratch
 from ftcuda._objects.launch.parameter import PARAMETER_BELONGS, Parameter
 
 cdef extern from "Python.h":
@@ -117,7 +118,7 @@ cdef object call_launch(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 cdef bint has_parameter(PyObject* const* arguments, Py_ssize_t count):
     cdef Py_ssize_t index
     for index in range(count):
-        if type(<object>arguments[index]) is Parameter:
+        if type(<object>arguments[index]) is Parameter or type(<object>arguments[index]) is GraphScratch:
             return True
     return False
 

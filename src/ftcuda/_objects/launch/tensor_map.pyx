@@ -12,7 +12,7 @@ from ftcuda._objects.arrays.imports cimport located, view_of_argument
 from ftcuda._objects.arrays.view_handle cimport ViewHandle
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device
 from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
-from ftcuda._objects.support.raising cimport check, raise_status, refuse_in_child, refuse_to_make
+from ftcuda._objects.support.raising cimport check, raise_status, refuse_to_wait, refuse_to_make
 
 from ftcuda._objects.support.options import checked
 from ftcuda._objects.launch.tensor_map_options import (
@@ -71,7 +71,7 @@ cdef class TensorMapDescriptor:
     cdef ViewHandle read(self, char* bytes):
         """Stores the map of this moment in `bytes`, unless that is null. Returns its tensor, for the caller to keep."""
         cdef Ref[core.TensorMapState] state
-        refuse_in_child("read", "a tensor map")
+        refuse_to_wait("read", "a tensor map")
         with nogil:
             state = self._map.state()
             if bytes != NULL:

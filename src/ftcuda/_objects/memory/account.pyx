@@ -12,7 +12,7 @@ from ftcuda._objects.memory.resource cimport allocate_from
 from ftcuda._objects.memory.size cimport checked_size
 from ftcuda._objects.memory.wrapped cimport WrappedMemoryResource
 from ftcuda._objects.support.deferred_release cimport give_back, release_done
-from ftcuda._objects.support.raising cimport refuse_in_child
+from ftcuda._objects.support.raising cimport refuse_to_wait
 
 from ftcuda.errors import OutOfMemoryError
 
@@ -38,7 +38,7 @@ cdef class AccountingMemoryResource(WrappedMemoryResource):
     cdef core.Account* account(self) except NULL:
         if self._account == NULL:
             raise TypeError(f"{type(self).__name__} was not made: its __init__ must call super().__init__")
-        refuse_in_child("use", self)
+        refuse_to_wait("use", self)
         return self._account
 
     @property

@@ -209,6 +209,7 @@ cdef class Buffer(BufferHandle):
         cdef streams.Stream* core_stream = NULL
         cdef core.ReleasedHolder released
         cdef Stream closing_stream
+        cdef Status status
         if stream is not None:
             closing_stream = as_stream(stream)
             core_stream = closing_stream.on(&self._buffer.context())
@@ -220,6 +221,11 @@ cdef class Buffer(BufferHandle):
                 with nogil:
                     self._buffer.leave(released)
                 release_holder(&self._buffer.context(), released.holder, released.event, False)
+        if self._buffer.is_of_graph():
+            with nogil:
+                status = self._buffer.close_in_graph(core_stream)
+            if not status.ok():
+                raise_status(status, "close", self, () if stream is None else (("the stream", stream),))
         self.end(core_stream, stream, False)
         release_and_warn()
 

@@ -9,7 +9,7 @@ from ftcuda._objects.device.device_handle cimport as_device
 from ftcuda._objects.memory.device_memory cimport uncached
 from ftcuda._objects.memory.resource cimport MemoryResource, not_made
 from ftcuda._objects.memory.size cimport checked_size
-from ftcuda._objects.support.raising cimport check, refuse_in_child
+from ftcuda._objects.support.raising cimport check, refuse_to_wait
 
 CacheStatistics = namedtuple(
     "CacheStatistics", ("in_use_bytes", "in_use_count", "cached_bytes", "cached_count", "hits", "misses"),
@@ -24,10 +24,10 @@ cdef class CachingMemoryResource(MemoryResource):
     """A cache in front of another resource: what was freed is given out again without the driver.
 
     Device memory that was freed in a stream's order goes to the next allocation in the same stream, and to no other
-    stream; pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, by
-    an eighth at most. What is larger than 32 MiB, what is allocated while its stream is captured, and device memory of
-    default streams and of streams that others made come from `upstream` each time. In front of
-    `SynchronousMemoryResource` frees no longer wait for the device.
+    stream; pinned and managed memory to whoever allocates once the work that used it is done. Sizes are rounded up, to
+    multiples of 512 bytes as far as 4 KiB and by an eighth at most beyond. What is larger than 32 MiB, what is
+    allocated while its stream is captured, and device memory of default streams and of streams that others made come
+    from `upstream` each time. In front of `SynchronousMemoryResource` frees no longer wait for the device.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ cdef class CachingMemoryResource(MemoryResource):
         cdef core.MemoryResource* source = upstream._resource
         if source.is_cached():
             raise ValueError(f"{upstream} is a cache already")
+        if source.staging_store() != NULL:
+            raise ValueError(f"{upstream} gives its memory out again itself")
         with nogil:
             status = core.MemoryResource.cached(source[0], limit, made)
         check(status, "make a cache for", upstream)
@@ -82,7 +84,7 @@ cdef class CachingMemoryResource(MemoryResource):
         """
         cdef core.CacheFigures figures
         cdef core.MemoryResource* resource = self.opened()
-        refuse_in_child("count what is in", self)
+        refuse_to_wait("count what is in", self)
         with nogil:
             figures = resource.cache_figures()
         return CacheStatistics(figures.in_use_bytes, figures.in_use_count, figures.cached_bytes, figures.cached_count,

@@ -10,6 +10,7 @@ cdef class MemoryResource:
 
     cdef core.MemoryResource* opened(self) except NULL
     cdef object allocate_for(self, object size, object stream, object reported)
+    cdef str room(self)
 
 
 cdef Buffer allocate(MemoryResource resource, object size, object stream, object reported)

@@ -64,6 +64,17 @@ cdef class MemoryResource:
             return checked_buffer(self, self.allocate(size, stream=stream), size)
         return allocate(self, size, stream, reported)
 
+    cdef str room(self):
+        """How much there is, for who finds none."""
+        cdef size_t free = 0, total = 0
+        cdef Context* context = &self.opened().context()
+        cdef Status status
+        with nogil:
+            status = context.memory_info(free, total)
+        if not status.ok():
+            return "the device does not say how much is free"
+        return f"{free} of {total} bytes of the device are free"
+
     def allocate(self, size, *, stream=None):
         """Allocates a buffer.
 
@@ -216,17 +227,9 @@ cdef Buffer allocate(MemoryResource resource, object size, object stream, object
 
 
 cdef object out_of_memory(MemoryResource resource, size_t wanted, Status refused):
-    cdef size_t free = 0, total = 0
-    cdef Context* context = &resource.opened().context()
-    cdef Status status
-    with nogil:
-        status = context.memory_info(free, total)
-    room = "the device does not say how much is free"
-    if status.ok():
-        room = f"{free} of {total} bytes of the device are free"
     return OutOfMemoryError(
         f"cannot allocate {wanted} bytes from {resource}: CUDA_ERROR_OUT_OF_MEMORY, also after collecting garbage "
-        f"and giving unused memory back; {room}",
+        f"and giving unused memory back; {resource.room()}",
         refused.code(), "CUDA_ERROR_OUT_OF_MEMORY", describe(refused.entry()).symbol.decode(),
     )
 

@@ -8,6 +8,7 @@ from core.sync.ref cimport Ref
 from libcpp cimport bool
 from core.sync.reason cimport Status
 from ftcuda._objects.device.device_handle cimport DeviceHandle, device_of
+from ftcuda._objects.stream.awaiting cimport call_when_done, until_done
 from ftcuda._objects.support.raising cimport check, release_and_warn, raise_status, refuse_to_make
 from ftcuda._objects.support.waiting cimport limit_of
 
@@ -118,6 +119,44 @@ cdef class Event:
             status = self._event.synchronize(limit)
         check(status, "synchronise", self)
         release_and_warn()
+
+    def __await__(self):
+        """Resumes when all work before the latest record is done; gives the event itself.
+
+        In an asyncio loop, or a task of trio. The thread of the loop is never blocked. A record that comes
+        later does not matter, and an event never recorded is done. Cancelling the wait lets the work go on, and what it
+        uses is kept.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        CUDAError
+            The context failed; or the event is part of a capture.
+        RuntimeError
+            Neither asyncio nor trio runs in this thread.
+        """
+        return until_done(self, &self._event.context(), self._event)
+
+    def when_done(self, fn):
+        """Calls a function when all work before the latest record is done.
+
+        Parameters
+        ----------
+        fn : callable
+            Called without arguments, by the thread of ftcuda's that makes such calls one after the other. No stream
+            waits for it, and it may call what it likes. What it raises goes to `sys.unraisablehook`, with the place of
+            this call. If the context fails before, `fn` is not called, and the failure goes there. At exit what was not
+            called yet never is.
+
+        Thread safety: atomic.
+
+        Raises
+        ------
+        CUDAError
+            The context has failed; or the event is part of a capture.
+        """
+        call_when_done(self, fn, &self._event.context(), self._event)
 
     def close(self):
         """Destroys the event; calls in progress in other threads complete first. Idempotent.

@@ -25,6 +25,7 @@ cdef class StreamSource:
     cdef object __weakref__
 
     cdef int launch_named(self, object config, object kernel, tuple values) except -1
+    cdef int check_host_function(self) except -1
 
 
 cdef Stream as_stream(object stream)

@@ -1,6 +1,5 @@
 """Streams."""
 
-import sys
 from weakref import WeakKeyDictionary, WeakValueDictionary
 
 from libc.stdint cimport uint64_t
@@ -12,10 +11,13 @@ from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport DeviceHandle, as_device, device_of
+from ftcuda._objects.stream.awaiting cimport call_when_done, imported, until_done
 from ftcuda._objects.stream.event cimport Event
 from ftcuda._objects.support.deferred_release cimport foreign_reference, release_done
 from ftcuda._objects.support.driver cimport require_driver
-from ftcuda._objects.support.raising cimport check, release_and_warn, noun_of, raise_status, refuse_to_make
+from ftcuda._objects.support.raising cimport (
+    check, noun_of, raise_status, refuse_in_host_function, refuse_to_make, release_and_warn,
+)
 from ftcuda._objects.support.waiting cimport limit_of
 
 from ftcuda._objects.support.handles import checked_handle, handle_of
@@ -137,11 +139,17 @@ cdef class Stream:
         """
         if self.is_closed:
             raise ClosedError(f"cannot give the handle of {self} away: it is closed")
+        refuse_in_host_function("give the handle away of", self)  # it may wait for who arms a completion
         return self.share()
 
     cdef size_t share(self) noexcept:
         """The handle, for others, who may capture the stream."""
-        return <size_t>(self._token if self._stream == NULL else self._stream.share_cu_stream())
+        cdef size_t shared
+        if self._stream == NULL:
+            return <size_t>self._token
+        with nogil:  # it may wait for a thread that arms a completion
+            shared = <size_t>self._stream.share_cu_stream()
+        return shared
 
     cdef size_t number(self) noexcept:
         return <size_t>(self._token if self._stream == NULL else self._stream.cu_stream())
@@ -203,6 +211,45 @@ cdef class Stream:
             status = stream.synchronize(limit)
         check(status, "synchronise", self)
         release_and_warn()
+
+    def __await__(self):
+        """Resumes when all work submitted so far is done; gives the stream itself.
+
+        In an asyncio loop, or a task of trio. The thread of the loop is never blocked. Cancelling the wait lets the
+        work go on, and what it uses is kept.
+
+        Thread safety: atomic. Like :meth:`sync` it waits for no exclusive section.
+
+        Raises
+        ------
+        CUDAError
+            The context failed; or the stream is being captured.
+        RuntimeError
+            Neither asyncio nor trio runs in this thread.
+        """
+        cdef core.Stream* stream = self.on(NULL)
+        return until_done(self, &stream.context(), stream)
+
+    def when_done(self, fn):
+        """Calls a function when all work submitted so far is done.
+
+        Parameters
+        ----------
+        fn : callable
+            Called without arguments, by the thread of ftcuda's that makes such calls one after the other. No stream
+            waits for it, and it may call what it likes. What it raises goes to `sys.unraisablehook`, with the place of
+            this call. If the context fails before, `fn` is not called, and the failure goes there. At exit what was not
+            called yet never is.
+
+        Thread safety: atomic. Like :meth:`sync` it waits for no exclusive section.
+
+        Raises
+        ------
+        CUDAError
+            The context has failed; or the stream is being captured.
+        """
+        cdef core.Stream* stream = self.on(NULL)
+        call_when_done(self, fn, &stream.context(), stream)
 
     def record(self, event=None, options=None):
         """Records an event behind the work submitted so far.
@@ -371,6 +418,10 @@ cdef class StreamSource:
         """Captures a launch of which some arguments are a Parameter."""
         raise NotImplementedError
 
+    cdef int check_host_function(self) except -1:
+        """Raises if there can be none in it."""
+        return 0
+
 
 cdef Stream as_stream(object stream):
     """`stream` as a Stream: itself, that of a graph builder, or what its ``__cuda_stream__`` names."""
@@ -435,7 +486,7 @@ TASKS = WeakValueDictionary()
 
 cdef uint64_t running_task() except? 0:
     """The number of the asyncio task that the calling thread runs; 0 if it runs none."""
-    asyncio = sys.modules.get("asyncio")  # who has not imported it has no tasks
+    asyncio = imported("asyncio")  # who has not imported it has no tasks
     find_loop = getattr(asyncio, "_get_running_loop", None)  # without it another thread is importing asyncio just now
     loop = None if find_loop is None else find_loop()
     task = None if loop is None else asyncio.current_task(loop)

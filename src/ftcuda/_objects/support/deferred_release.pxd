@@ -1,11 +1,14 @@
 from core.device.device cimport Context, CUevent
 from core.completion.deferred_release cimport ForeignReference, Retention
-from core.sync.ref cimport Ref
+from core.sync.ref cimport Ref, Shared
 
 cdef Retention* retain(Retention& retention, object wanted) except NULL
 cdef Ref[ForeignReference] foreign_reference(object wanted) except *
+cdef Ref[Shared] shared(Ref[ForeignReference] reference) noexcept
+cdef object object_of(Shared* reference)
 cdef int release_after(Context* context, CUevent event, object wanted) except -1
 cdef int release_done() except -1
+cdef int write_unraisable(object error, object function) except -1
 cdef int release_holder(Context* context, void* holder, CUevent event, bint closing) except -1
 cdef int make_call(PendingCall wanted, bint closing) except -1
 cdef bint amid_collection() noexcept nogil

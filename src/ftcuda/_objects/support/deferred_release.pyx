@@ -18,9 +18,10 @@ cimport core.completion.deferred_release as core
 cimport core.completion.handover as handover
 from core.device.device cimport Context, CUevent
 from core.completion.deferred_release cimport ForeignReference, Retention
+from core.sync.may_wait cimport may_wait
 from core.sync.limit cimport Limit
 from core.sync.reason cimport Reason, Status
-from core.sync.ref cimport Ref
+from core.sync.ref cimport Ref, Shared
 from ftcuda._objects.support.waiting cimport limit_of, pass_on
 
 from ftcuda._objects.support.own_objects import end_own_objects
@@ -88,10 +89,16 @@ def run_contained(function, *arguments, **keywords):
     try:
         return function(*arguments, **keywords)
     except BaseException as error:
-        Py_INCREF(error)
-        PyErr_SetRaisedException(<PyObject*>error)
-        PyErr_WriteUnraisable(function)
+        write_unraisable(error, function)
         return None
+
+
+cdef int write_unraisable(object error, object function) except -1:
+    """Gives an exception of `function` to `sys.unraisablehook`."""
+    Py_INCREF(error)
+    PyErr_SetRaisedException(<PyObject*>error)
+    PyErr_WriteUnraisable(function)
+    return 0
 
 
 # What is called when a collection is over, in its thread. Filled at import, constant afterwards.
@@ -129,6 +136,16 @@ cdef Ref[ForeignReference] foreign_reference(object wanted) except *:
     Py_INCREF(wanted)  # the core's; release_done() takes it over
     start_thread()
     return made
+
+
+cdef Ref[Shared] shared(Ref[ForeignReference] reference) noexcept:
+    """The same, where the core takes whatever is counted."""
+    return Ref[Shared](reference.get()[0])
+
+
+cdef object object_of(Shared* reference):
+    """What such a reference is to."""
+    return <object><PyObject*>(<ForeignReference*>reference).object()
 
 
 cdef int release_after(Context* context, CUevent event, object wanted) except -1:
@@ -346,7 +363,7 @@ def wait_for_deallocations(timeout=None):
     TimeoutError
         A call of `deallocate` is not over yet.
     RuntimeError
-        In `deallocate` or a hook, for which it would wait itself.
+        In `deallocate` or a hook, for which it would wait itself, and in a function that a stream waits for.
     """
     cdef Limit limit = limit_of(timeout)
     cdef Status status
@@ -354,6 +371,8 @@ def wait_for_deallocations(timeout=None):
     cdef double end = monotonic() + limit.seconds
     if is_calling or is_collecting:
         raise RuntimeError("cannot wait for deallocations in deallocate, a hook or a finalizer: it is one of them")
+    if may_wait().reason() == Reason.in_host_function:
+        raise RuntimeError("cannot wait for deallocations in a function that a stream waits for")
     release_done()
     while True:
         before = handed_over

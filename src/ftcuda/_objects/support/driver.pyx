@@ -9,6 +9,7 @@ from collections import namedtuple
 from libcpp.string cimport string
 
 from core.completion.host_call cimport end as end_host_calls
+from core.completion.when_done cimport end as end_when_done
 from core.device.process cimport begin_exit
 from core.sync.fork cimport watch_forks
 from core.driver.loader cimport candidates, load, loaded, loaded_driver
@@ -47,6 +48,7 @@ def _begin_exit():
     """Runs at exit, in the thread that ends the process."""
     give_back(1.0)  # what was dropped before
     with nogil:
+        end_when_done()
         end_host_calls()  # for whose thread the driver's would wait, and the interpreter lets it run no more
     # CPython 3.13 frees the states of daemon threads while one of them may just be detaching from the interpreter,
     # which then crashes (gh-124878). So they call the driver, for which they detach, a hundred times a second from now

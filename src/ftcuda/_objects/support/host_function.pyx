@@ -76,10 +76,12 @@ cdef int start_thread() except -1:
 
 def call_for_ever():
     """What the thread runs; its end is that of the process."""
-    cdef PyObject* function
+    cdef void* taken
     while True:
         with nogil:
-            function = <PyObject*>core.take()
-        run_contained(<object>function)
+            taken = core.take()
+        function = <object><PyObject*>taken
+        run_contained(function)
+        function = None
         if is_forked():
             return  # the function forked, and this is the child

@@ -13,7 +13,9 @@ cdef inline int check(Status status, str verb, object subject) except -1:
     return 0 if status.ok() else raise_status(status, verb, subject)
 
 
-cdef int refuse_in_child(str verb, object subject) except -1
+cdef int refuse_to_wait(str verb, object subject) except -1
+cdef int refuse_in_forked_child(str verb, object subject) except -1
+cdef int refuse_in_host_function(str verb, object subject) except -1
 cdef str noun_of(object thing)
 cdef int release_and_warn() except -1
 cdef int warn_of_errors() except -1

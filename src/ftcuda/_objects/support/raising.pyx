@@ -5,7 +5,7 @@ import warnings
 
 from core.device.deferred_errors cimport DeferredError, any_deferred_error, pop, pop_dropped
 from core.driver.status cimport describe, error_name, error_text
-from core.sync.fork cimport is_forked
+from core.sync.may_wait cimport may_wait
 from core.sync.reason cimport Reason, Status
 from ftcuda._objects.support.deferred_release cimport release_done
 from ftcuda._objects.support.waiting cimport pass_on
@@ -17,8 +17,11 @@ from ftcuda.errors import (
     ContextPoisonedError,
     CooperativeLaunchError,
     ForkedProcessError,
+    ForwardError,
     NotSupportedError,
     OutOfMemoryError,
+    QueueFullError,
+    RequestExpiredError,
     SectionAbandonedError,
 )
 
@@ -60,6 +63,12 @@ OUTCOMES = {
         "the driver has no {0.entry_point}; drivers of CUDA {0.since} and newer have it",
         ("entry_point",),
     ),
+    <int>Reason.in_host_function: (
+        CUDAError,
+        "the calling thread is in a function that a stream waits for, and such a function must make no call of the "
+        "driver: each could wait for the other for ever; functions for when_done() may",
+        TOLD,
+    ),
     <int>Reason.poisoned: (
         ContextPoisonedError,
         "the device's context ended with {0.name} ({0.meaning}), first reported by {0.entry_point}; {0.next_step}; "
@@ -100,8 +109,8 @@ OUTCOMES = {
     ),
     <int>Reason.has_parameters: (
         NotSupportedError,
-        "its launches replace arguments by name, and the driver knows their places in a graph that stays as it is; "
-        "build it without a Parameter",
+        "its launches replace arguments, and the driver knows their places in a graph that stays as it is; build it "
+        "without a Parameter and scratch memory",
         (),
     ),
     <int>Reason.other_attributes: (
@@ -113,7 +122,48 @@ OUTCOMES = {
     <int>Reason.only_instance: (
         NotSupportedError,
         "the driver makes one executable at a time of a graph with conditional nodes or memory nodes; complete it "
-        "with max_concurrency=1",
+        "with max_concurrency=1, and close the graph that it made before",
+        (),
+    ),
+    <int>Reason.no_builder: (
+        RuntimeError,
+        "a graph allocates it, and so a graph builder that builds must be the stream; DeviceMemoryResource allocates "
+        "in other streams",
+        (),
+    ),
+    <int>Reason.in_builder: (
+        RuntimeError,
+        "what is allocated in a graph builder is the graph's; GraphMemoryResource allocates that, or allocate in "
+        "another stream and capture the buffer",
+        (),
+    ),
+    <int>Reason.in_body: (
+        NotSupportedError,
+        "the driver neither allocates nor frees memory in the body of a conditional node; do so in the builder around "
+        "it",
+        (),
+    ),
+    <int>Reason.memory_of_others: (
+        RuntimeError,
+        "it is the memory of another graph, which frees it, or is freed with it; close it without a stream",
+        (),
+    ),
+    <int>Reason.memory_of_buffer: (
+        RuntimeError,
+        "a buffer has that memory, which its builder allocated, and frees it; close it while the builder builds",
+        (),
+    ),
+    <int>Reason.other_kernel: (RuntimeError, "another thread gave it another kernel", ()),
+    <int>Reason.has_memory: (
+        NotSupportedError, "it allocates memory: such a graph is neither part of another one nor updated", (),
+    ),
+    <int>Reason.unlaunched: (
+        RuntimeError, "a graph allocates it when it is launched, which it never was; launch the graph before", (),
+    ),
+    <int>Reason.unfreed: (
+        RuntimeError,
+        "memory that it allocated in a launch before is not freed; close the buffers in the builder, as the last thing "
+        "that it captures, or complete it with auto_free_on_launch",
         (),
     ),
     <int>Reason.gone: (
@@ -150,6 +200,10 @@ OUTCOMES = {
         "rest",
         (),
     ),
+    <int>Reason.cancelled: (RuntimeError, "it was cancelled", ()),
+    <int>Reason.expired: (RequestExpiredError, "its deadline came before it was begun", ()),
+    <int>Reason.queue_full: (QueueFullError, "as many rows wait as may; ask again later, or with a timeout", ()),
+    <int>Reason.raised: (ForwardError, "forward has raised an exception", ()),
     <int>Reason.forked: (
         ForkedProcessError,
         "this process was forked from one that used CUDA, which does not survive a fork; start workers with "
@@ -248,9 +302,24 @@ cdef int raise_status(Status status, str verb, object subject, tuple involved=()
     raise error(f"{failure._attempt}: {text.format(failure)}", **{each: getattr(failure, each) for each in told})
 
 
-cdef int refuse_in_child(str verb, object subject) except -1:
-    """Raises in a forked child, for calls that lock something before the core looks whether it may go on."""
-    return raise_status(Status(Reason.forked), verb, subject) if is_forked() else 0
+cdef int refuse_to_wait(str verb, object subject) except -1:
+    """Raises in a forked child, and in a function that a stream waits for: for calls that lock something, or wait,
+    before the core looks whether it may go on.
+    """
+    cdef Status status = may_wait()
+    return 0 if status.ok() else raise_status(status, verb, subject)
+
+
+cdef int refuse_in_forked_child(str verb, object subject) except -1:
+    """For calls that only tell others."""
+    cdef Status status = may_wait()
+    return raise_status(status, verb, subject) if status.reason() == Reason.forked else 0
+
+
+cdef int refuse_in_host_function(str verb, object subject) except -1:
+    """Raises in a function that a stream waits for."""
+    cdef Status status = may_wait()
+    return raise_status(status, verb, subject) if status.reason() == Reason.in_host_function else 0
 
 
 # Failures that the driver finds while it works and reports from whichever call comes next.

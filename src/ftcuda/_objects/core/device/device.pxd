@@ -30,6 +30,7 @@ cdef extern from "_core/device/device.hpp" namespace "ftcuda::core" nogil:
         bool has_memory_pools()
         bool has_host_pools()
         bool has_managed_pools()
+        bool has_stream_values()
         bool has_tensor_maps()
         @staticmethod
         bool has_graphs()

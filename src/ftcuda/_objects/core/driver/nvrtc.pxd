@@ -17,6 +17,7 @@ cdef extern from "_driver/nvrtc.hpp" namespace "ftcuda::driver" nogil:
         vector[string] name_expressions
         Output output
         bool makes_header
+        bool is_forked
         string problem
         string log
         string image

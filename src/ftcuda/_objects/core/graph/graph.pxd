@@ -30,6 +30,7 @@ cdef extern from "_core/graph/graph.hpp" namespace "ftcuda::core" nogil:
         Status upload(Stream& stream)
         unsigned most()
         Status count(unsigned& count)
+        size_t scratch_size()
         Status update(GraphDefinition& definition, int& refusal)
         Status update_node "update"(GraphDefinition& of, GraphNode& node, NodeChange& change) except +
         Status enable(GraphDefinition& of, GraphNode& node, bool enabled) except +

@@ -44,7 +44,7 @@ cdef extern from "_core/graph/graph_builder.hpp" namespace "ftcuda::core" nogil:
         Status join(GraphBuilder& part)
         Status embed(GraphBuilder& child) except +
         Status launch(const LaunchShape& shape, Ref[ForeignReference] caller, Kernel& kernel,
-                      Ref[BoundArguments] arguments, vector[Named] parameters) except +
+                      Ref[BoundArguments] arguments, vector[Named] parameters, vector[size_t] scratch) except +
         Status call(CUhostFn function, void* user_data, Retention retention) except +
         Status create_condition(bool has_default, unsigned value, uint64_t& condition) except +
         Status add_conditional(uint64_t condition, int type, vector[Ref[GraphBuilder]]& bodies) except +

@@ -14,6 +14,10 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
     int CU_GRAPH_NODE_TYPE_WAIT_EVENT
     int CU_GRAPH_NODE_TYPE_EVENT_RECORD
     int CU_GRAPH_NODE_TYPE_CONDITIONAL
+    int CU_GRAPH_NODE_TYPE_MEM_ALLOC
+    int CU_GRAPH_NODE_TYPE_MEM_FREE
+    int CU_MEM_ALLOCATION_TYPE_MANAGED
+    int CU_MEM_LOCATION_TYPE_DEVICE
 
     ctypedef struct CUDA_KERNEL_NODE_PARAMS_v2:
         CUfunction func
@@ -41,6 +45,27 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
         size_t width
         size_t height
 
+    ctypedef struct CUmemLocation:
+        int type
+        int id
+
+    ctypedef struct CUmemPoolProps:
+        int allocType
+        CUmemLocation location
+
+    ctypedef struct CUmemAccessDesc:
+        CUmemLocation location
+
+    ctypedef struct CUDA_MEM_ALLOC_NODE_PARAMS:
+        CUmemPoolProps poolProps
+        const CUmemAccessDesc* accessDescs
+        size_t accessDescCount
+        size_t bytesize
+        size_t dptr
+
+    ctypedef struct FreeParams "decltype(ftcuda::abi::CUgraphNodeParams::free)":
+        size_t dptr
+
     ctypedef struct CUDA_CONDITIONAL_NODE_PARAMS:
         unsigned long long handle
         int type
@@ -51,6 +76,8 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
         CUDA_MEMCPY_NODE_PARAMS memcpy
         CUDA_MEMSET_NODE_PARAMS_v2 memset
         CUDA_CONDITIONAL_NODE_PARAMS conditional
+        CUDA_MEM_ALLOC_NODE_PARAMS alloc
+        FreeParams free
 
     int CU_MEMORYTYPE_HOST
 

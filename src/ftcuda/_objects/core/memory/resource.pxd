@@ -20,13 +20,32 @@ cdef extern from "_core/memory/resource.hpp" namespace "ftcuda::core" nogil:
         uint64_t hits
         uint64_t misses
 
+    cppclass StagingFigures "ftcuda::core::StagingStore::Figures":
+        uint64_t in_use_bytes
+        uint64_t in_use_count
+        uint64_t idle_bytes
+        uint64_t idle_count
+        uint64_t waiting
+
+    cppclass StagingStore:
+        size_t most()
+        StagingFigures figures() except +
+
+    cppclass StagingTurn "ftcuda::core::StagingStore::Turn":
+        StagingTurn(StagingStore& store) except +
+
     cppclass MemoryResource:
         @staticmethod
         Status default_pool(Context& context, Ref[MemoryResource]& resource) except +
         @staticmethod
         Status make_pool(Context& context, MemoryKind kind, size_t limit, Ref[MemoryResource]& resource) except +
         @staticmethod
+        Status for_graphs(Context& context, Ref[MemoryResource]& resource) except +
+        @staticmethod
         Ref[MemoryResource] plain(Context& context, MemoryKind kind) except +
+        @staticmethod
+        Ref[MemoryResource] staging(Context& context, size_t bytes) except +
+        StagingStore* staging_store()
         Context& context()
         MemoryKind kind()
         bool is_pool()

@@ -1,5 +1,6 @@
 from libcpp cimport bool
 
+from core.completion.completion cimport Awaited
 from core.device.device cimport Context, CUevent
 from core.stream.capture_session cimport CaptureSession
 from core.sync.limit cimport Limit
@@ -13,7 +14,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
 
 
 cdef extern from "_core/stream/event.hpp" namespace "ftcuda::core" nogil:
-    cppclass Event:
+    cppclass Event(Awaited):
         @staticmethod
         Status create(Context& context, unsigned flags, CaptureSession* session, Ref[Event]& event) except +
         @staticmethod

@@ -2,6 +2,7 @@ from libc.stdint cimport uint64_t
 from libcpp cimport bool
 
 from core.completion.deferred_release cimport ForeignReference
+from core.completion.completion cimport Awaited
 from core.device.device cimport Context, CUevent
 from core.stream.capture_session cimport CaptureSession
 from core.stream.event cimport Event
@@ -19,7 +20,7 @@ cdef extern from "_driver/abi.hpp" namespace "ftcuda::abi" nogil:
 
 
 cdef extern from "_core/stream/stream.hpp" namespace "ftcuda::core" nogil:
-    cppclass Stream:
+    cppclass Stream(Awaited):
         @staticmethod
         Status create(Context& context, unsigned flags, int priority, Ref[Stream]& stream) except +
         @staticmethod

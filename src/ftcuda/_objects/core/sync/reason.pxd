@@ -6,6 +6,7 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         none
         driver
         absent
+        in_host_function
         not_supported
         closed
         poisoned
@@ -30,9 +31,22 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         stays
         updated
         too_small
+        no_builder
+        in_builder
+        in_body
+        memory_of_others
+        memory_of_buffer
+        other_kernel
+        has_memory
+        unlaunched
+        unfreed
         unplaced
         builders
         spoilt
+        cancelled
+        expired
+        queue_full
+        raised
         other_capture
 
     cppclass Status:

@@ -7,3 +7,7 @@ cdef class ObjectCode(CodeHandle):
     cdef str _name                 # constant
     cdef dict _symbol_mapping      # constant after construction
     cdef object __weakref__
+
+
+cdef ObjectCode make_object_code(bytes image, bytes signatures, object path, object code_type, str name,
+                                 dict symbol_mapping)

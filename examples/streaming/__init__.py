@@ -1,0 +1,1 @@
+"""Results that are sent while the next ones are computed: `python -m examples.streaming`."""

@@ -1,0 +1,6 @@
+cdef extern from "_core/completion/completion.hpp" namespace "ftcuda::core" nogil:
+    cppclass Awaited:
+        pass
+
+    cppclass Waiter:
+        pass
