@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 tools=$PWD/.venv/lint
 if [ "$(cat "$tools/stamp" 2>/dev/null)" != "$(cat ci/lint-requirements.txt)" ]; then
     rm -rf "$tools"
-    "$(ci/python.sh t)" -m venv "$tools"
+    "$(ci/python.sh gil)" -m venv "$tools"
     "$tools/bin/pip" -q install --disable-pip-version-check --only-binary :all: -r ci/lint-requirements.txt
     cp ci/lint-requirements.txt "$tools/stamp"
 fi

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Sets everything up and runs the tests: `ci/test.sh [pytest arguments]`. On the simulated driver unless FTCUDA_DRIVER says
-# otherwise. FTCUDA_PYTHON_KIND (t or gil) and FTCUDA_CUDA (11, 12 or 13) choose the interpreter and NVRTC.
+# otherwise; in as many processes as there are cores unless an argument says otherwise (-n 0: in this one).
+# FTCUDA_PYTHON_KIND (as ci/python.sh has it) and FTCUDA_CUDA (11, 12 or 13) choose the interpreter and NVRTC.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,4 +14,8 @@ print(f'ftcuda {ftcuda.__version__} on CPython {sys.version.split()[0]}, GIL', '
 if free_threaded and sys._is_gil_enabled():
     sys.exit('importing ftcuda enabled the GIL')
 "
-exec "$python" -m pytest "$@"
+processes=(-n auto --dist worksteal)
+for argument in "$@"; do
+    case $argument in -n* | --numprocesses* | --pdb) processes=() ;; esac
+done
+exec "$python" -m pytest "${processes[@]}" "$@"

@@ -16,9 +16,9 @@ SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 
 work=$PWD/build/wheels-work dist=$PWD/build/dist
-rm -rf "$dist" "$work" build/cython
+rm -rf "$dist" "$work"
 mkdir -p "$dist" "$work/raw"
-export CCACHE_DIR=$work/cache  # of this run alone, as build/cython is: what is published was compiled for it
+export CCACHE_DIR=$work/cache FTCUDA_CYTHON_KEPT=$work/cython  # of this run alone: what is published was compiled for it
 
 # What builds ftcuda, and no more, for an interpreter.
 builder() {

@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 import ftcuda
 from ftcuda import Device, LegacyPinnedMemoryResource
@@ -21,9 +23,14 @@ from tests.kernels import IS_SIMULATED, SAXPY, compile_code
 from tests.parallel import report_warnings
 
 IS_SANITIZED = "TSAN_OPTIONS" in os.environ
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # as the usual repr() ends
 PROFILE = os.environ.get("FTCUDA_SIM_PROFILE", "13.5")
 
 report_warnings()
+# A second run draws the same examples. Others are for ci/proof.sh, which prints how to repeat what it finds.
+settings.register_profile("fixed", derandomize=True, deadline=None)
+if "FTCUDA_RANDOM" not in os.environ:
+    settings.load_profile("fixed")
 
 
 def pytest_report_header():
@@ -32,6 +39,12 @@ def pytest_report_header():
     nvrtc = ".".join(map(str, ftcuda.nvrtc_version()))
     name = f"simulated, profile {PROFILE}" if info.simulated else Device(0).name
     return f"ftcuda: GIL {gil}, driver {info.version} ({name}), NVRTC {nvrtc}"
+
+
+def pytest_collection_modifyitems(items):
+    """Names are the same in each process: else pytest-xdist refuses them, and nobody can ask for one again."""
+    if named := [item.nodeid for item in items if ADDRESS.search(item.nodeid)]:
+        raise pytest.UsageError(f"names of tests hold addresses: {', '.join(named[:5])}")
 
 
 def pytest_collection_finish():

@@ -1,6 +1,7 @@
 """``python -m stress.mutation``: builds each mutant of the core and sees that something notices it."""
 
 import argparse
+import hashlib
 import json
 import os
 import shutil
@@ -33,7 +34,9 @@ COPIED = (
     "LICENSE",
     "README.md",
 )
-BOUND = 120  # seconds for one killer
+TRIED = Path(__file__).parent / "tried.toml"
+BOUND = 300  # seconds for one killer
+CERTAIN = "test "  # killers that notice in each run, or in none
 
 
 @dataclass
@@ -169,10 +172,45 @@ def quick_killers(mutants: Iterable[dict]) -> list[str]:
     )
 
 
+def digest(file: str, mutants: dict[str, dict]) -> str:
+    """Returns what changes with a file of the sources, or with its mutants."""
+    own = {name: mutant for name, mutant in mutants.items() if mutant["file"] == file}
+    told = (ROOT / "src" / "ftcuda" / file).read_bytes() + json.dumps(own, sort_keys=True).encode()
+    return hashlib.sha256(told).hexdigest()[:16]
+
+
+def changed(mutants: dict[str, dict], tried: dict[str, str]) -> Iterable[str]:
+    """Yields the mutants of files that changed since all of them were noticed, if something notices them for certain.
+
+    Files that were never tried as a whole come last.
+    """
+    for is_known in (True, False):
+        for name, mutant in mutants.items():
+            file = mutant["file"]
+            is_certain = any(killer.startswith(CERTAIN) for killer in mutant["killers"]) and "justified" not in mutant
+            if is_certain and (file in tried) is is_known and tried.get(file) != digest(file, mutants):
+                yield name
+
+
+def record(mutants: dict[str, dict], noticed: set[str]) -> None:
+    """Keeps in tried.toml which files had all their mutants noticed."""
+    tried = tomllib.loads(TRIED.read_text())
+    for file in {mutant["file"] for mutant in mutants.values()}:
+        own = {name for name, mutant in mutants.items() if mutant["file"] == file and "justified" not in mutant}
+        if own <= noticed:
+            tried[file] = digest(file, mutants)
+    head = TRIED.read_text().partition("\n\n")[0]
+    TRIED.write_text(f"{head}\n\n" + "".join(f'"{file}" = "{tried[file]}"\n' for file in sorted(tried)))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m stress.mutation", description=__doc__)
     parser.add_argument("names", nargs="*", help="only these mutants")
     parser.add_argument("--share", type=int, nargs=2, metavar=("NUMBER", "SHARES"), help="only one of so many shares")
+    parser.add_argument(
+        "--changed", type=int, metavar="COUNT", help="at most so many of files that changed since they were recorded"
+    )
+    parser.add_argument("--record", action="store_true", help="keep in tried.toml which files had all noticed")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation", help="where to build")
     parser.add_argument("--json", type=Path, help="where to write the outcomes")
     options = parser.parse_args()
@@ -186,6 +224,12 @@ def main() -> int:
         number, shares = options.share
         wanted = wanted[number % shares :: shares]
         print(f"share {number % shares} of {shares}: {len(wanted)} of {len(mutants)} mutants", flush=True)
+    if options.changed is not None:
+        found = list(changed(mutants, tomllib.loads(TRIED.read_text())))
+        wanted = found[: options.changed]
+        print(f"{len(wanted)} of {len(found)} mutants of files that changed", flush=True)
+        for name in wanted:
+            mutants[name]["killers"] = [each for each in mutants[name]["killers"] if each.startswith(CERTAIN)]
     workshop = Workshop(options.folder.resolve())
     outcomes = []
     for killer in quick_killers(mutants[name] for name in wanted):
@@ -207,6 +251,8 @@ def main() -> int:
         options.json.write_text(json.dumps([asdict(outcome) for outcome in outcomes], indent=1))
     survivors = [outcome.name for outcome in outcomes if not outcome.killer and not outcome.justified]
     noticed = sum(bool(outcome.killer) for outcome in outcomes)
+    if options.record:
+        record(mutants, {outcome.name for outcome in outcomes if outcome.killer})
     console.print(f"{len(outcomes)} mutants, {noticed} noticed, {len(survivors)} unjustified survivors: {survivors}")
     return 1 if survivors else 0
 

@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -29,8 +30,13 @@ def test_the_profiles_are_those_of_the_simulated_driver_and_of_ci():
     pairs = {(profile, major) for major, profiles in MATRIX["tests"]["cuda"].items() for profile in profiles}
     known = set(re.findall(r'"([0-9.]+|tcc|wddm)"', (ROOT / "src" / "simdriver" / "state" / "profile.cpp").read_text()))
     assert {profile for profile, _ in pairs} <= known
-    (looped,) = re.findall(r"for pair in (.*); do", (ROOT / ".ci" / "run").read_text())
-    assert {tuple(pair.split(":")) for pair in looped.split()} | {("13.5", "13")} == pairs
+    named = set(re.findall(r"ci/profile.sh ([0-9.]+|tcc|wddm)\b", (ROOT / "ci" / "gate" / "gate.toml").read_text()))
+    script = (ROOT / "ci" / "profile.sh").read_text()
+    (others,) = re.findall(r"others=\((.*)\)", script)
+    assert sorted([*named, *others.split(), "13.5"]) == sorted(profile for profile, _ in pairs)  # each once
+    for profile, major in pairs:
+        told = subprocess.run(["bash", "-c", f"{script.partition('echo ')[0]} echo $cuda", "-", profile], cwd=ROOT / "ci", capture_output=True, text=True)
+        assert told.stdout.strip() == major, profile
 
 
 def test_workflows_read_the_matrix():

@@ -35,6 +35,9 @@ class OnlyInt:
     def __int__(self):
         return 1
 
+    def __repr__(self):
+        return "OnlyInt()"
+
 
 class Index:
     """An integer of another library."""

@@ -115,7 +115,7 @@ def test_macros_are_checked_when_they_are_used(value):
             use()
 
 
-@pytest.mark.parametrize("nonsense", ["text", 3, None, object()], ids=repr)
+@pytest.mark.parametrize("nonsense", ["text", 3, None, object()], ids=["text", "int", "None", "object"])
 def test_waiting_for_nonsense(stream, nonsense):
     with pytest.raises(ValueError, match="must be an Event, a Stream or have __cuda_stream__"):
         stream.wait(nonsense)

@@ -73,11 +73,11 @@ async def main():
     took = max(when for *_, when in answers) - begun
     assert all(name in ("CUDAError", "ContextPoisonedError") and code == 700 for name, code, _ in answers), answers
     assert took < 10, took
-    print("took", round(1000 * took, 2), "ms")
+    print("took", round(1000 * took, 2), "ms", flush=True)
     try:
         await stream
     except ftcuda.ContextPoisonedError as error:
-        print(error)
+        print(error, flush=True)
 
 asyncio.run(asyncio.wait_for(main(), 60))
 end = time.monotonic() + 20

@@ -171,7 +171,7 @@ def drop():
     wait_for_deallocations()
     assert len(os.listdir("/proc/self/task")) == 1
 
-print(in_child(drop))
+print(in_child(drop), flush=True)
 os._exit(0)
 """
     )

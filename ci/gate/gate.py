@@ -1,0 +1,210 @@
+"""Runs the steps of gate.toml, two at a time, and says of each what became of it: ``.ci/run [STEP ...]``.
+
+Every step that can run does, whatever fails beside it. The end of the output names each failed step, the command that
+repeats it alone and the last lines it wrote; then comes pytest's summary. When all steps passed, ``build/gate.tree``
+holds the hash of the tree.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "build" / "gate"
+LANES = 2  # one for each core of the machine that the minutes are of
+LAST_LINES = 40
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command that must succeed."""
+
+    name: str
+    run: str
+    minutes: float  # that it takes beside another step, with warm caches
+    after: tuple[str, ...] = ()  # the steps whose results it uses
+    alone: bool = False  # it keeps all cores busy, or counts on them
+
+    @property
+    def limit(self) -> float:
+        """Seconds after which it hangs: far from what a slow machine takes, which must not decide."""
+        return 60 * max(15, 5 * self.minutes)
+
+
+@dataclass
+class Run:
+    """A step under way, or what became of it."""
+
+    step: Step
+    begun: float = field(default_factory=time.monotonic)
+    process: subprocess.Popen | None = None
+    minutes: float = 0.0
+    failure: str = ""  # in words; empty: it passed
+
+    @property
+    def log(self) -> Path:
+        """Where its output is."""
+        return LOGS / f"{self.step.name}.log"
+
+    def start(self, environment: dict[str, str]) -> None:
+        """Starts the command, in a group of its own, which can be ended as a whole."""
+        print(f"---- {self.step.name}: {self.step.run}", flush=True)
+        with self.log.open("wb") as log:
+            self.process = subprocess.Popen(
+                ["bash", "-c", f"exec {self.step.run}"],
+                cwd=ROOT,
+                env={**os.environ, **environment},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def end(self) -> None:
+        """Ends the command and all that it started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+
+    def is_over(self) -> bool:
+        """Whether it is done, or was ended because it hung."""
+        code, seconds = self.process.poll(), time.monotonic() - self.begun
+        if code is None and seconds < self.step.limit:
+            return False
+        self.end()
+        self.minutes = seconds / 60
+        if code is None:
+            self.failure = f"it hung: ended after {self.minutes:.0f} minutes"
+        elif code:
+            self.failure = f"exit status {code}"
+        verdict = f"FAILED ({self.failure})" if self.failure else "passed"
+        print(f"==== {self.step.name}: {verdict} in {self.minutes:.1f} min", flush=True)
+        return True
+
+    def last_lines(self, count: int) -> str:
+        """The last lines of its output."""
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-count:])
+
+
+def read(path: Path = ROOT / "ci" / "gate" / "gate.toml") -> tuple[float, list[Step]]:
+    """Returns the limit in minutes and the steps, in the order in which they start."""
+    told = tomllib.loads(path.read_text(encoding="utf-8"))
+    steps = [Step(name, **{**step, "after": tuple(step.get("after", ()))}) for name, step in told["steps"].items()]
+    known: set[str] = set()
+    for step in steps:
+        if unknown := set(step.after) - known:
+            raise ValueError(f"gate.toml: {step.name} comes after {', '.join(sorted(unknown))}, which stands below it")
+        known.add(step.name)
+    return told["limit"], steps
+
+
+def startable(waiting: list[Step], running: list[Step], done: set[str]) -> Iterator[Step]:
+    """Yields the steps that may start now, in their order, while `running` grows by those that do."""
+    for step in list(waiting):
+        if len(running) >= LANES or any(each.alone for each in running):
+            return
+        if done.issuperset(step.after):
+            if step.alone and running:
+                return  # it is its turn: nothing overtakes it
+            yield step
+
+
+def minutes_of(steps: list[Step]) -> float:
+    """How long all of them take if each takes its minutes."""
+    waiting, running, done, now = list(steps), {}, set(), 0.0
+    while waiting or running:
+        active = list(running)
+        for step in startable(waiting, active, done):
+            active.append(step)
+            running[step] = now + step.minutes
+        waiting = [step for step in waiting if step not in running]
+        first = min(running, key=running.get)
+        now = running.pop(first)
+        done.add(first.name)
+    return now
+
+
+def run_all(steps: list[Step], environment: dict[str, str]) -> dict[str, Run]:
+    """Runs all steps whose requirements pass. Returns what became of each."""
+    outcomes: dict[str, Run] = {}
+    waiting, running = list(steps), []
+    try:
+        while waiting or running:
+            for run in [run for run in running if run.is_over()]:
+                running.remove(run)
+                outcomes[run.step.name] = run
+            passed = {name for name, run in outcomes.items() if not run.failure}
+            for step in list(waiting):
+                if blockers := [name for name in step.after if name in outcomes and name not in passed]:
+                    waiting.remove(step)
+                    outcomes[step.name] = Run(step, failure=f"not run, since {' and '.join(blockers)} failed")
+                    print(f"==== {step.name}: {outcomes[step.name].failure}", flush=True)
+            active = [run.step for run in running]
+            for step in startable(waiting, active, passed):
+                active.append(step)
+                running.append(Run(step))
+                running[-1].start(environment)
+            waiting = [step for step in waiting if step not in active]
+            time.sleep(0.2)
+    finally:
+        for run in running:
+            run.end()
+    return outcomes
+
+
+def git(*words: str) -> str:
+    """What git answers."""
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def report(outcomes: dict[str, Run], environment: dict[str, str], minutes: float) -> None:
+    """Prints the minutes of each step, what failed and how to repeat it, and pytest's summary."""
+    print(f"\n{'step':<22}{'minutes':>8}{'recorded':>10}")
+    for name, run in outcomes.items():
+        print(f"{name:<22}{run.minutes:>8.1f}{run.step.minutes:>10.1f}  {run.failure}")
+    print(f"{'all':<22}{minutes:>8.1f}{minutes_of([run.step for run in outcomes.values()]):>10.1f}")
+    settings = " ".join(f"{name}={value}" for name, value in environment.items())
+    for name, run in outcomes.items():
+        if run.process and run.failure:
+            print(f"\n#### {name} FAILED: {run.failure}\n#### alone: {settings} {run.step.run}")
+            print(run.last_lines(LAST_LINES))
+    failed = [name for name, run in outcomes.items() if run.failure]
+    print(f"\ngate: {f'FAILED: {", ".join(failed)}' if failed else 'passed'}")
+    if (summary := outcomes.get("tests")) and summary.process:
+        print(summary.last_lines(1))
+
+
+def main(names: list[str]) -> int:
+    _, steps = read()
+    if unknown := set(names) - {step.name for step in steps}:
+        print(f"gate.toml has no step {', '.join(sorted(unknown))}", file=sys.stderr)
+        return 2
+    wanted = [step for step in steps if step.name in names] or steps
+    here = {step.name for step in wanted}
+    wanted = [Step(step.name, step.run, step.minutes, tuple(here & set(step.after)), step.alone) for step in wanted]
+    LOGS.mkdir(parents=True, exist_ok=True)
+    tree, is_clean = git("rev-parse", "HEAD^{tree}"), not git("status", "--porcelain")
+    # What chooses among many cases chooses by this number: a second try of the same tree does the very same work.
+    seed = str(int(tree[:6], 16))
+    environment = {"FTCUDA_SEED": seed}
+    print(f"tree {tree}{'' if is_clean else ', and what is not committed'}; seed {seed}", flush=True)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    begun = time.monotonic()
+    outcomes = run_all(wanted, environment)
+    report(outcomes, environment, (time.monotonic() - begun) / 60)
+    if any(run.failure for run in outcomes.values()):
+        return 1
+    if is_clean and not names:
+        (ROOT / "build" / "gate.tree").write_text(f"{tree}\n", encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

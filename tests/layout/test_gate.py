@@ -1,0 +1,112 @@
+"""What `.ci/run` runs: how long, and that nothing in it draws a number or is bounded by the clock."""
+
+import importlib.util
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("gate", ROOT / "ci" / "gate" / "gate.py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where dataclasses look
+    spec.loader.exec_module(module)
+    return module
+
+
+gate = load()
+LIMIT, STEPS = gate.read()
+
+
+def test_it_is_short():
+    assert gate.minutes_of(STEPS) <= LIMIT <= 25
+
+
+def test_its_steps_are_there():
+    for step in STEPS:
+        scripts = re.findall(r"(?<!\S)ci/\S+\.sh", step.run)
+        assert scripts and all((ROOT / script).exists() for script in scripts), step
+        assert step.minutes > 0
+
+
+@pytest.mark.parametrize("word", ["--seconds", "FTCUDA_RANDOM", "stress.sh", "$(date", "git rev-list", "sleep"])
+def test_nothing_draws_or_watches_the_clock(word):
+    assert not [step.name for step in STEPS if word in step.run]
+
+
+def step(name, minutes, *after, alone=False):
+    return gate.Step(name, "true", minutes, after, alone)
+
+
+@pytest.mark.parametrize(
+    ("steps", "minutes"),
+    [
+        ([step("a", 3), step("b", 2), step("c", 2)], 4),  # two at a time
+        ([step("a", 3), step("b", 2, "a")], 5),  # one after the other
+        ([step("a", 3), step("b", 2, alone=True), step("c", 2)], 7),
+        ([step("a", 1), step("b", 5), step("c", 1, "b"), step("d", 3)], 6),  # who waits is overtaken
+    ],
+)
+def test_how_long_steps_take(steps, minutes):
+    assert gate.minutes_of(steps) == minutes
+
+
+def test_a_step_comes_after_what_it_needs(tmp_path):
+    path = tmp_path / "gate.toml"
+    path.write_text('limit = 1\n[steps.a]\nrun = "true"\nminutes = 1\nafter = ["b"]\n[steps.b]\nrun = "true"\nminutes = 1\n')
+    with pytest.raises(ValueError, match="a comes after b, which stands below it"):
+        gate.read(path)
+
+
+@pytest.fixture
+def outcomes(tmp_path, monkeypatch):
+    """Runs commands as steps and returns what became of each."""
+    monkeypatch.setattr(gate, "LOGS", tmp_path)
+
+    def run(*commands, environment=None):
+        steps = [gate.Step(name, command, 0.1, tuple(after)) for name, command, *after in commands]
+        return gate.run_all(steps, environment or {})
+
+    return run
+
+
+def test_all_steps_report(outcomes, capsys):
+    """One that fails stops nobody but those that need it."""
+    found = outcomes(("one", "sh -c 'echo seen; exit 3'"), ("two", "true"), ("three", "true", "one"), ("four", "true", "two"))
+    assert {name: run.failure for name, run in found.items()} == {
+        "one": "exit status 3",
+        "two": "",
+        "three": "not run, since one failed",
+        "four": "",
+    }
+    capsys.readouterr()
+    gate.report(found, {"FTCUDA_SEED": "5"}, 1.0)
+    said = capsys.readouterr().out
+    assert "#### alone: FTCUDA_SEED=5 sh -c 'echo seen; exit 3'\nseen\n" in said
+    assert said.endswith("gate: FAILED: one, three\n")
+
+
+def test_only_the_last_lines(outcomes, capsys):
+    gate.report(outcomes(("one", "sh -c 'seq 1 100; exit 1'")), {}, 1.0)
+    said = capsys.readouterr().out
+    assert "\n61\n62\n" in said and "\n60\n" not in said
+
+
+def test_the_summary_comes_last(outcomes, capsys):
+    gate.report(outcomes(("tests", "echo 5 passed in 3 s")), {}, 1.0)
+    assert capsys.readouterr().out.endswith("gate: passed\n5 passed in 3 s\n")
+
+
+def test_a_step_that_hangs_is_ended(outcomes, monkeypatch):
+    monkeypatch.setattr(gate.Step, "limit", 1.0)
+    found = outcomes(("one", "sh -c 'echo begun; cat </dev/zero >/dev/null & wait'"))
+    assert found["one"].failure.startswith("it hung: ended after") and found["one"].last_lines(1) == "begun"
+
+
+def test_the_seed_is_for_all_steps(outcomes):
+    found = outcomes(("one", "sh -c 'test $FTCUDA_SEED = 7'"), environment={"FTCUDA_SEED": "7"})
+    assert found["one"].failure == ""
