@@ -126,7 +126,12 @@ def main() -> int:
             running.append(start(folder, options, 1000 * (options.processes + kill)))
         ends = [each.wait(LIMIT) for each in running]
         compiled = journal_of(journal)
-        wrong = differences(compiled, len(FileStreamProgramCache(folder / "cache")), options, options.kills)
+        Device(0).set_current()
+        cache, missed = FileStreamProgramCache(folder / "cache"), folder / "missed"
+        for number in range(options.kernels):
+            program(number).compile(logs=Compiled(missed, number), cache=cache)
+        kept = options.kernels - len(journal_of(missed))
+        wrong = differences(compiled, kept, options, options.kills)
         wrong += [f"a process ended with {end}" for end in ends if end != 0]
         drafts = len(list((folder / "cache" / "tmp").iterdir()))
     print(

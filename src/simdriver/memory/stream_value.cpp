@@ -17,7 +17,6 @@ namespace {
 struct WrittenWord {
     std::uint64_t address = 0;
     std::uint32_t value = 0;
-    bool has_barrier = true;  // who sees the word sees all that was done before it in the stream
     Point point;
     std::vector<std::uint64_t> touches;
 };
@@ -27,15 +26,12 @@ CUresult write(WrittenWord& word) {
     const Guard inner(driver_state().mutex);
     const Allocation* const allocation = find_allocation(word.address, sizeof word.value);
     if (allocation == nullptr) return CUDA_ERROR_ILLEGAL_ADDRESS;
-    if (word.has_barrier && allocation->kind != Kind::device) races::host_saw(word.point);
+    // Who sees the word sees all that was done before it in the stream.
+    if (allocation->kind != Kind::device) races::host_saw(word.point);
     early_free::end(word.touches);
     word.touches.clear();
     auto* const to = reinterpret_cast<std::uint32_t*>(allocation->bytes + (word.address - allocation->begin));
-    if (word.has_barrier) {
-        __atomic_store_n(to, word.value, __ATOMIC_RELEASE);
-    } else {
-        __atomic_store_n(to, word.value, __ATOMIC_RELAXED);
-    }
+    __atomic_store_n(to, word.value, __ATOMIC_RELEASE);
     return CUDA_SUCCESS;
 }
 
@@ -54,13 +50,13 @@ FTCUDA_SIM_EXPORT CUresult cuStreamWriteValue32_v2(CUstream handle, CUdeviceptr 
     std::shared_ptr<Stream> stream;
     if (const CUresult result = find_stream(handle, stream); result != CUDA_SUCCESS) return result;
     if (const CUresult result = check_submission(*stream); result != CUDA_SUCCESS) return result;
-    if (flags > CU_STREAM_WRITE_VALUE_NO_MEMORY_BARRIER || address % sizeof value != 0) return CUDA_ERROR_INVALID_VALUE;
+    // Without a memory barrier: only the first version of the entry has that.
+    if (flags != CU_STREAM_WRITE_VALUE_DEFAULT || address % sizeof value != 0) return CUDA_ERROR_INVALID_VALUE;
     if (find_allocation(address, sizeof value) == nullptr) return CUDA_ERROR_INVALID_VALUE;
     if (stream->capture) return CUDA_ERROR_NOT_SUPPORTED;
     const auto word = std::make_shared<WrittenWord>();
     word->address = address;
     word->value = value;
-    word->has_barrier = flags == CU_STREAM_WRITE_VALUE_DEFAULT;
     begin_touch(address, word->touches);
     Work work;
     work.what = "a written value";
