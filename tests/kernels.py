@@ -4,17 +4,20 @@ import re
 
 import ftcuda
 from ftcuda import ObjectCode, Program, ProgramOptions
+from ftcuda.utils import InMemoryProgramCache
 
 IS_SIMULATED = ftcuda.driver_info().simulated
 
 # PTX versions by driver version: PTX ISA, release history.
 PTX_VERSIONS = {"11.2": "7.2", "11.8": "7.8", "12.0": "8.0", "12.4": "8.4", "12.9": "8.8", "13.0": "9.0", "13.5": "9.5"}
+CACHE = InMemoryProgramCache()  # what all threads of a test want is compiled once
 
 
 def compile_code(source, *name_expressions, target="ptx" if IS_SIMULATED else "cubin", **options):
     """Compiles for the driver under test. A simulated driver older than NVRTC is given its own PTX version: the kernels here
     use nothing newer."""
-    code = Program(source, "c++", ProgramOptions(**options)).compile(target, name_expressions=name_expressions)
+    program = Program(source, "c++", ProgramOptions(**options))
+    code = program.compile(target, name_expressions=name_expressions, cache=CACHE)
     if not IS_SIMULATED:
         return code
     text = code.code.decode()
