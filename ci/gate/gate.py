@@ -11,9 +11,8 @@ import subprocess
 import sys
 import time
 import tomllib
-from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,7 +29,6 @@ class Step:
     run: str
     minutes: float  # that it takes beside another step, with warm caches
     after: tuple[str, ...] = ()  # the steps whose results it uses
-    alone: bool = False  # it keeps all cores busy, or counts on them
 
     @property
     def limit(self) -> float:
@@ -105,25 +103,16 @@ def read(path: Path = ROOT / "ci" / "gate" / "gate.toml") -> tuple[float, list[S
     return told["limit"], steps
 
 
-def startable(waiting: list[Step], running: list[Step], done: set[str]) -> Iterator[Step]:
-    """Yields the steps that may start now, in their order, while `running` grows by those that do."""
-    for step in list(waiting):
-        if len(running) >= LANES or any(each.alone for each in running):
-            return
-        if done.issuperset(step.after):
-            if step.alone and running:
-                return  # it is its turn: nothing overtakes it
-            yield step
+def next_of(waiting: list[Step], running: int, done: set[str]) -> list[Step]:
+    """Returns the steps that may start now, in their order: as many as lanes are free."""
+    return [step for step in waiting if done.issuperset(step.after)][: LANES - running]
 
 
 def minutes_of(steps: list[Step]) -> float:
     """How long all of them take if each takes its minutes."""
     waiting, running, done, now = list(steps), {}, set(), 0.0
     while waiting or running:
-        active = list(running)
-        for step in startable(waiting, active, done):
-            active.append(step)
-            running[step] = now + step.minutes
+        running |= {step: now + step.minutes for step in next_of(waiting, len(running), done)}
         waiting = [step for step in waiting if step not in running]
         first = min(running, key=running.get)
         now = running.pop(first)
@@ -146,12 +135,10 @@ def run_all(steps: list[Step], environment: dict[str, str]) -> dict[str, Run]:
                     waiting.remove(step)
                     outcomes[step.name] = Run(step, failure=f"not run, since {' and '.join(blockers)} failed")
                     print(f"==== {step.name}: {outcomes[step.name].failure}", flush=True)
-            active = [run.step for run in running]
-            for step in startable(waiting, active, passed):
-                active.append(step)
+            for step in next_of(waiting, len(running), passed):
+                waiting.remove(step)
                 running.append(Run(step))
                 running[-1].start(environment)
-            waiting = [step for step in waiting if step not in active]
             time.sleep(0.2)
     finally:
         for run in running:
@@ -188,7 +175,7 @@ def main(names: list[str]) -> int:
         return 2
     wanted = [step for step in steps if step.name in names] or steps
     here = {step.name for step in wanted}
-    wanted = [Step(step.name, step.run, step.minutes, tuple(here & set(step.after)), step.alone) for step in wanted]
+    wanted = [replace(step, after=tuple(here & set(step.after))) for step in wanted]
     LOGS.mkdir(parents=True, exist_ok=True)
     tree, is_clean = git("rev-parse", "HEAD^{tree}"), not git("status", "--porcelain")
     # What chooses among many cases chooses by this number: a second try of the same tree does the very same work.

@@ -38,8 +38,8 @@ def test_nothing_draws_or_watches_the_clock(word):
     assert not [step.name for step in STEPS if word in step.run]
 
 
-def step(name, minutes, *after, alone=False):
-    return gate.Step(name, "true", minutes, after, alone)
+def step(name, minutes, *after):
+    return gate.Step(name, "true", minutes, after)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,6 @@ def step(name, minutes, *after, alone=False):
     [
         ([step("a", 3), step("b", 2), step("c", 2)], 4),  # two at a time
         ([step("a", 3), step("b", 2, "a")], 5),  # one after the other
-        ([step("a", 3), step("b", 2, alone=True), step("c", 2)], 7),
         ([step("a", 1), step("b", 5), step("c", 1, "b"), step("d", 3)], 6),  # who waits is overtaken
     ],
 )
