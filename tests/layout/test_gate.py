@@ -33,6 +33,15 @@ def test_its_steps_are_there():
         assert step.minutes > 0
 
 
+def test_what_draws_or_takes_long_has_a_home():
+    """Each step of the proof is a script that is there, and all mutants, hazards and profiles are among them."""
+    told = dict(re.findall(r'^    \[(\S+)\]="(.+)"$', (ROOT / "ci" / "proof.sh").read_text(), re.MULTILINE))
+    for command in told.values():
+        (script,) = re.findall(r"ci/\S+\.sh", command)
+        assert (ROOT / script).exists(), command
+    assert {"stress", "soak", "seeds", "fuzz", "hypothesis", "mutants", "extension", "matrix", "wheels"} <= told.keys()
+
+
 @pytest.mark.parametrize("word", ["--seconds", "FTCUDA_RANDOM", "stress.sh", "$(date", "git rev-list", "sleep"])
 def test_nothing_draws_or_watches_the_clock(word):
     assert not [step.name for step in STEPS if word in step.run]
