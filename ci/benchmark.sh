@@ -4,5 +4,5 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=$(ci/environment.sh "${FTCUDA_PYTHON_KIND:-t}" "${FTCUDA_CUDA:-13}")
-export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim}
+export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim} MPLCONFIGDIR=$PWD/build/matplotlib  # not in the home
 exec "$python" -m benchmarks "$@"

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=$(ci/environment.sh "${FTCUDA_PYTHON_KIND:-t}" "${FTCUDA_CUDA:-13}")
+export MPLCONFIGDIR=$PWD/build/matplotlib  # not in the home
 if [ -z "${FTCUDA_DRIVER:-}" ]; then
     if reason=$("$python" -c "
 import ftcuda

@@ -49,6 +49,7 @@ if [ "$kind" != tsan ]; then uv=$(command -v uv || true); fi
 if [ -z "$uv" ] && [ "$kind" != tsan ] && python3 -m venv "$cache/uv" >/dev/null 2>&1 && "$cache/uv/bin/pip" -q install uv >/dev/null 2>&1; then
     uv=$cache/uv/bin/uv
 fi
+export UV_CACHE_DIR=$cache/uv-cache
 if [ -n "$uv" ]; then
     wanted=$version; [ "$free_threaded" = 1 ] && wanted=${version}t
     say "trying uv python install $wanted"

@@ -5,7 +5,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=$(ci/environment.sh "${FTCUDA_PYTHON_KIND:-t}" "${FTCUDA_CUDA:-13}")
-export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim}
+export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim} MPLCONFIGDIR=$PWD/build/matplotlib  # not in the home
 case ${1:-} in
 awaits | batching | program_cache) exec "$python" -m "stress.$1" "${@:2}" ;;
 *) exec "$python" -m stress "$@" ;;

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 python=$(ci/environment.sh "${FTCUDA_PYTHON_KIND:-t}" "${FTCUDA_CUDA:-13}")
-export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim}
+export FTCUDA_DRIVER=${FTCUDA_DRIVER:-sim} MPLCONFIGDIR=$PWD/build/matplotlib  # not in the home
 "$python" -c "
 import sys, sysconfig, ftcuda
 free_threaded = bool(sysconfig.get_config_var('Py_GIL_DISABLED'))
