@@ -24,6 +24,7 @@ from ftcuda import (
 from ftcuda._objects.code.file_lock import HELD, file_lock
 from ftcuda.testing import together
 from ftcuda.utils import FileStreamProgramCache, InMemoryProgramCache, ProgramCacheResource, make_program_cache_key
+from stress import program_cache as stress_program_cache
 
 pytestmark = pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what is in its folder")
 
@@ -343,6 +344,31 @@ sys.exit(main())
 def test_processes_compile_once_also_when_one_is_killed(run_python, ptx_fits):
     said = run_python(PROCESSES)
     assert "of 6 kernels" in said and "wrong" not in said
+
+
+def compiled(number, process):
+    return stress_program_cache.Entry("compiled", number, process)
+
+
+def held(number, process):
+    return stress_program_cache.Entry("held", number, process)
+
+
+@pytest.mark.parametrize(
+    ("journal", "wrong"),
+    [
+        ([compiled(0, 1), compiled(1, 2), held(0, 1), held(1, 1)], []),
+        ([compiled(0, 1), compiled(1, 1), compiled(0, 2), compiled(1, 2), held(0, 2)], []),  # 1 was at two when it was killed
+        ([compiled(0, 1), compiled(1, 1), held(0, 1), compiled(0, 2)], ["kernel 0 was compiled again after somebody held it"]),
+        ([compiled(0, 2), compiled(1, 2), compiled(0, 3)], ["kernel 0 was compiled again, and who had compiled it lived"]),
+        ([compiled(0, 1), compiled(1, 1), compiled(0, 1)], ["kernel 0 was compiled twice by one process"]),
+        ([compiled(0, 1)], ["nobody compiled the kernels [1]"]),
+    ],
+)
+def test_what_is_compiled_again_needs_one_that_was_killed(journal, wrong):
+    """The oracle of the test above: a process that was killed may have been at one kernel with each of its threads."""
+    assert stress_program_cache.differences(journal, kept=2, kernels=2, killed={1}) == wrong
+    assert stress_program_cache.differences(journal, 1, 2, {1}) == ["1 of 2 kernels are in the cache", *wrong]
 
 
 FORKS = """
