@@ -6,9 +6,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ "${1:-}" = --runs ]; then
-    bounds=(-seed=1 -runs="${2:?usage: ci/fuzz.sh [SECONDS | --runs N]}")
+    bounds=(-seed=1 -runs="${2:?usage: ci/fuzz.sh [SECONDS | --runs N]}" -timeout=60)  # a slow machine must not decide
 else
-    bounds=(-max_total_time="${1:-20}")
+    bounds=(-max_total_time="${1:-20}" -timeout=10)
 fi
 if ! command -v clang++ >/dev/null || ! echo 'extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }' |
     clang++ -x c++ -fsanitize=fuzzer - -o /dev/null 2>/dev/null; then
@@ -25,7 +25,7 @@ fuzz() {
     clang++ -std=c++17 -O1 -g -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all -frounding-math -ffp-contract=off \
         -Wno-unknown-warning-option -Wno-unsupported-floating-point-opt -pthread "tests/fuzz/${name}_fuzz.cpp" "$@" -o "$folder/fuzz"
     echo "fuzzing $name: ${bounds[*]}"
-    "$folder/fuzz" "${bounds[@]}" -max_len=8192 -timeout=60 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
+    "$folder/fuzz" "${bounds[@]}" -max_len=8192 -rss_limit_mb=2048 -print_final_stats=1 -verbosity=0 \
         -artifact_prefix="$folder/" "$found" "tests/fuzz/corpus/$name" 2>&1 | tee "$folder/log" | grep -E 'stat::number_of_executed_units|ERROR|SUMMARY|Test unit' || true
     grep -q 'stat::number_of_executed_units' "$folder/log" && ! grep -q 'SUMMARY' "$folder/log"
 }

@@ -1,6 +1,7 @@
 """What ci/matrix.toml says, for workflows in JSON and for scripts in lines.
 
 `python ci/matrix.py cells|wheels|kinds|rows|architectures|manylinux|cibuildwheel|identifiers [system [cibuildwheel]]`
+`python ci/matrix.py cuda PROFILE`
 """
 
 import json
@@ -55,11 +56,20 @@ def rows() -> list[str]:
     return [f"{cell['kind']} {cell['cuda']} {cell['profiles']}" for cell in cells()]
 
 
+def cuda(profile: str) -> list[str]:
+    """Returns the CUDA major version whose NVRTC belongs to a simulated driver."""
+    found = [major for major, profiles in MATRIX["tests"]["cuda"].items() if profile in profiles]
+    if not found:
+        sys.exit(f"ci/matrix.toml has no driver profile '{profile}'")
+    return found
+
+
 if __name__ == "__main__":
     question, *rest = sys.argv[1:] or ["cells"]
     lines = {
         "kinds": lambda: MATRIX["tests"]["interpreters"],
         "rows": rows,
+        "cuda": cuda,
         "architectures": lambda: [
             name.removeprefix("manylinux_") for name in MATRIX["wheels"]["platforms"] if name.startswith("manylinux_")
         ],

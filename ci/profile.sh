@@ -11,11 +11,7 @@ if [ "$profile" = picked ]; then
     others=(11.8 12.0 12.4 12.9 wddm)
     profile=${others[$((${FTCUDA_SEED:-0} % ${#others[@]}))]}
 fi
-case $profile in
-11.* | tcc) cuda=11 ;;
-12.* | wddm) cuda=12 ;;
-*) cuda=13 ;;
-esac
+cuda=$("$(ci/python.sh t)" ci/matrix.py cuda "$profile")
 echo "profile $profile, CUDA $cuda"
 export FTCUDA_SIM_PROFILE=$profile FTCUDA_CUDA=$cuda
 exec ci/test.sh -q "$@" tests/contract tests/objects tests/interop tests/seeds tests/faults

@@ -151,12 +151,13 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def report(outcomes: dict[str, Run], environment: dict[str, str], minutes: float) -> None:
+def report(steps: list[Step], outcomes: dict[str, Run], environment: dict[str, str], minutes: float) -> None:
     """Prints the minutes of each step, what failed and how to repeat it, and pytest's summary."""
+    outcomes = {step.name: outcomes[step.name] for step in steps}  # in their order, and not in that in which they ended
     print(f"\n{'step':<22}{'minutes':>8}{'recorded':>10}")
     for name, run in outcomes.items():
         print(f"{name:<22}{run.minutes:>8.1f}{run.step.minutes:>10.1f}  {run.failure}")
-    print(f"{'all':<22}{minutes:>8.1f}{minutes_of([run.step for run in outcomes.values()]):>10.1f}")
+    print(f"{'all':<22}{minutes:>8.1f}{minutes_of(steps):>10.1f}")
     settings = " ".join(f"{name}={value}" for name, value in environment.items())
     for name, run in outcomes.items():
         if run.process and run.failure:
@@ -185,7 +186,7 @@ def main(names: list[str]) -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     begun = time.monotonic()
     outcomes = run_all(wanted, environment)
-    report(outcomes, environment, (time.monotonic() - begun) / 60)
+    report(wanted, outcomes, environment, (time.monotonic() - begun) / 60)
     if any(run.failure for run in outcomes.values()):
         return 1
     if is_clean and not names:

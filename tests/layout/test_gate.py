@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,15 @@ def test_what_draws_or_takes_long_has_a_home():
     assert {"stress", "soak", "seeds", "fuzz", "hypothesis", "mutants", "extension", "matrix", "wheels"} <= told.keys()
 
 
+def test_each_kept_seed_says_what_brings_its_failure_back():
+    """Hazards are names of the program's; a mutant is one that `ci/mutation.sh` knows."""
+    stress = ROOT / "stress"
+    mutants = tomllib.loads((stress / "mutation" / "mutants.toml").read_text())
+    for seed in tomllib.loads((stress / "seeds.toml").read_text())["seed"]:
+        assert (stress / "hazards" / f"{seed['hazard']}.py").exists() and seed["schedules"] and seed["why"]
+        assert "mutant" not in seed or seed["mutant"] in mutants
+
+
 @pytest.mark.parametrize("word", ["--seconds", "FTCUDA_RANDOM", "stress.sh", "$(date", "git rev-list", "sleep"])
 def test_nothing_draws_or_watches_the_clock(word):
     assert not [step.name for step in STEPS if word in step.run]
@@ -72,19 +82,19 @@ def test_a_step_comes_after_what_it_needs(tmp_path):
 
 @pytest.fixture
 def outcomes(tmp_path, monkeypatch):
-    """Runs commands as steps and returns what became of each."""
+    """Runs commands as steps; returns these, and what became of each."""
     monkeypatch.setattr(gate, "LOGS", tmp_path)
 
     def run(*commands, environment=None):
         steps = [gate.Step(name, command, 0.1, tuple(after)) for name, command, *after in commands]
-        return gate.run_all(steps, environment or {})
+        return steps, gate.run_all(steps, environment or {})
 
     return run
 
 
 def test_all_steps_report(outcomes, capsys):
     """One that fails stops nobody but those that need it."""
-    found = outcomes(("one", "sh -c 'echo seen; exit 3'"), ("two", "true"), ("three", "true", "one"), ("four", "true", "two"))
+    steps, found = outcomes(("one", "sh -c 'echo seen; exit 3'"), ("two", "true"), ("three", "true", "one"), ("four", "true", "two"))
     assert {name: run.failure for name, run in found.items()} == {
         "one": "exit status 3",
         "two": "",
@@ -92,29 +102,38 @@ def test_all_steps_report(outcomes, capsys):
         "four": "",
     }
     capsys.readouterr()
-    gate.report(found, {"FTCUDA_SEED": "5"}, 1.0)
+    gate.report(steps, found, {"FTCUDA_SEED": "5"}, 1.0)
     said = capsys.readouterr().out
     assert "#### alone: FTCUDA_SEED=5 sh -c 'echo seen; exit 3'\nseen\n" in said
     assert said.endswith("gate: FAILED: one, three\n")
 
 
+def test_the_report_has_the_order_of_the_file(outcomes, capsys):
+    """Mutant: the order in which steps ended, whose schedule is another one."""
+    ended = outcomes(("slow", "sleep 1"), ("quick", "true"), ("last", "true", "slow"))
+    capsys.readouterr()
+    gate.report(*ended, {}, 1.0)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[2:6]] == ["slow", "quick", "last", "all"]
+
+
 def test_only_the_last_lines(outcomes, capsys):
-    gate.report(outcomes(("one", "sh -c 'seq 1 100; exit 1'")), {}, 1.0)
+    gate.report(*outcomes(("one", "sh -c 'seq 1 100; exit 1'")), {}, 1.0)
     said = capsys.readouterr().out
     assert "\n61\n62\n" in said and "\n60\n" not in said
 
 
 def test_the_summary_comes_last(outcomes, capsys):
-    gate.report(outcomes(("tests", "echo 5 passed in 3 s")), {}, 1.0)
+    gate.report(*outcomes(("tests", "echo 5 passed in 3 s")), {}, 1.0)
     assert capsys.readouterr().out.endswith("gate: passed\n5 passed in 3 s\n")
 
 
 def test_a_step_that_hangs_is_ended(outcomes, monkeypatch):
     monkeypatch.setattr(gate.Step, "limit", 1.0)
-    found = outcomes(("one", "sh -c 'echo begun; cat </dev/zero >/dev/null & wait'"))
+    _, found = outcomes(("one", "sh -c 'echo begun; cat </dev/zero >/dev/null & wait'"))
     assert found["one"].failure.startswith("it hung: ended after") and found["one"].last_lines(1) == "begun"
 
 
 def test_the_seed_is_for_all_steps(outcomes):
-    found = outcomes(("one", "sh -c 'test $FTCUDA_SEED = 7'"), environment={"FTCUDA_SEED": "7"})
+    _, found = outcomes(("one", "sh -c 'test $FTCUDA_SEED = 7'"), environment={"FTCUDA_SEED": "7"})
     assert found["one"].failure == ""

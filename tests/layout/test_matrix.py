@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -34,9 +35,12 @@ def test_the_profiles_are_those_of_the_simulated_driver_and_of_ci():
     script = (ROOT / "ci" / "profile.sh").read_text()
     (others,) = re.findall(r"others=\((.*)\)", script)
     assert sorted([*named, *others.split(), "13.5"]) == sorted(profile for profile, _ in pairs)  # each once
-    for profile, major in pairs:
-        told = subprocess.run(["bash", "-c", f"{script.partition('echo ')[0]} echo $cuda", "-", profile], cwd=ROOT / "ci", capture_output=True, text=True)
-        assert told.stdout.strip() == major, profile
+    assert all(cuda_of(profile).stdout.split() == [major] for profile, major in pairs)
+    assert "no driver profile '12.1'" in cuda_of("12.1").stderr
+
+
+def cuda_of(profile):
+    return subprocess.run([sys.executable, ROOT / "ci" / "matrix.py", "cuda", profile], capture_output=True, text=True)
 
 
 def test_workflows_read_the_matrix():
