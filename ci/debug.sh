@@ -13,5 +13,6 @@ options=(-Dunity=on -Doptimization=1 -Ddebug_locks=true --prefix="$folder/instal
 if [ -n "$sanitizer" ]; then options+=(-Dcpp_args=-g1 -Dcore_tests=true -Db_sanitize="$sanitizer" -Db_lundef=false); else options+=(-Dschedule_points=true); fi
 mkdir -p "$folder"
 if [ ! -f "$folder/meson/build.ninja" ]; then meson setup "$folder/meson" "${options[@]}" >"$folder/log" 2>&1 || { tail -n 20 "$folder/log" >&2; exit 1; }; fi
+rm -rf "$folder/install"  # also what the sources have no more
 ninja -C "$folder/meson" install >"$folder/log" 2>&1 || { tail -n 40 "$folder/log" >&2; exit 1; }
 echo "$folder"/install/lib*/python3*/site-packages

@@ -22,7 +22,10 @@ say() { echo "ci/environment.sh: $*" >&2; }
 command -v g++ >/dev/null || ci/debian.sh g++
 
 interpreter=$(ci/python.sh "$kind")
-if [ ! -x "$python" ] || ! "$python" -c '' 2>/dev/null; then
+mkdir -p .venv
+exec 8>"$folder.lock"
+flock 8  # another script may be making the same environment
+if [ ! -x "$python" ] || ! "$python" -c 'import pip' 2>/dev/null; then  # it may have been cut while it was made
     say "making $folder"
     rm -rf "$folder"
     "$interpreter" -m venv "$folder"
@@ -64,19 +67,20 @@ mkdir -p "$wheels"
 build() {
     if [ "$(cat "$wheels/sources.stamp" 2>/dev/null)" = "$sources" ]; then return; fi
     say "building ftcuda"
-    rm -f "$wheels"/*.whl
+    rm -f "$wheels/sources.stamp" "$wheels"/*.whl
     PATH=$folder/bin:$PATH "$python" -m pip wheel -q --disable-pip-version-check --no-build-isolation --no-deps -w "$wheels" . >&2
     echo "$sources" >"$wheels/sources.stamp"
 }
 if [ -n "${FTCUDA_WHEELS:-}" ]; then
     sources=$(cat "$FTCUDA_WHEELS"/*.whl | sha256sum)
 else
-    sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION meson.build meson.options pyproject.toml) | sha256sum | cut -d' ' -f1)
+    sources=$( (find src -type f -print0 | sort -z | xargs -0 sha256sum; sha256sum VERSION LICENSE README.md meson.build meson.options pyproject.toml ci/cython.py) | sha256sum | cut -d' ' -f1)
 fi
 {
     flock 9  # also before the question: a second script would install again while the first one's python imports
     if [ "$(cat "$folder/sources.stamp" 2>/dev/null)" != "$sources" ]; then
         [ -n "${FTCUDA_WHEELS:-}" ] || build
+        rm -f "$folder/sources.stamp"
         install --no-deps --force-reinstall --no-index --find-links "${FTCUDA_WHEELS:-$wheels}" ftcuda
         echo "$sources" >"$folder/sources.stamp"
     fi

@@ -4,8 +4,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 tools=$PWD/.venv/meson
-if [ ! -x "$tools/bin/meson" ] || [ ! -x "$tools/bin/ninja" ]; then
+mkdir -p .venv
+exec 8>"$tools.lock"
+flock 8  # another script may be making it
+if [ ! -f "$tools/stamp" ]; then
+    rm -rf "$tools"
     "$(ci/python.sh gil)" -m venv "$tools"
     "$tools/bin/pip" -q install --disable-pip-version-check 'meson>=1.11' ninja >&2
+    touch "$tools/stamp"
 fi
 echo "$tools/bin"

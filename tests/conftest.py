@@ -192,7 +192,7 @@ def run_python():
     def run(program, expect=0, **environment):
         result = subprocess.run(
             [sys.executable, "-X", "faulthandler", "-W", "error", "-c", program],
-            capture_output=True, text=True, timeout=120, env={**os.environ, **environment},
+            capture_output=True, text=True, timeout=240, env={**os.environ, **environment},
         )  # fmt: skip
         assert result.returncode == expect, f"exit {result.returncode}\n{result.stdout}\n{result.stderr}"
         return result.stdout + result.stderr

@@ -1,10 +1,11 @@
 """Runs the steps of gate.toml, two at a time, and says of each what became of it: ``.ci/run [STEP ...]``.
 
-Every step that can run does, whatever fails beside it. The end of the output names each failed step, the command that
-repeats it alone and the last lines it wrote; then comes pytest's summary. When all steps passed, ``build/gate.tree``
-holds the hash of the tree.
+Steps that are named run with those whose results they use. Every step that can run does, whatever fails beside it. The
+end of the output names each failed step, the command that repeats it alone and the last lines it wrote; then comes
+pytest's summary. When all steps passed, ``build/gate.tree`` holds the hash of the tree, if it still is the tree.
 """
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -12,13 +13,14 @@ import sys
 import time
 import tomllib
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "build" / "gate"
 LANES = 2  # one for each core of the machine that the minutes are of
 LAST_LINES = 40
+TIME_TO_END = 5.0  # seconds for a step that is ended, to end what it started in sessions of their own
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,10 @@ class Run:
 
     def end(self) -> None:
         """Ends the command and all that it started."""
+        if self.process.poll() is None:
+            self.process.terminate()
+            with suppress(subprocess.TimeoutExpired):
+                self.process.wait(TIME_TO_END)
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
@@ -151,17 +157,36 @@ def git(*words: str) -> str:
     return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def report(steps: list[Step], outcomes: dict[str, Run], environment: dict[str, str], minutes: float) -> None:
+def state() -> tuple[str, bool]:
+    """The tree of HEAD, and whether nothing else is there."""
+    return git("rev-parse", "HEAD^{tree}"), not git("status", "--porcelain")
+
+
+def interrupted(number: int, _: object) -> None:
+    """Ends the gate, and so its steps."""
+    print(f"\ngate: interrupted by {signal.Signals(number).name}", flush=True)
+    sys.exit(128 + number)
+
+
+def with_required(names: list[str], steps: list[Step]) -> list[Step]:
+    """Returns the named steps and those whose results they use, in their order; all of them if none is named."""
+    wanted = set(names) or {step.name for step in steps}
+    for step in reversed(steps):  # who is used stands above
+        if step.name in wanted:
+            wanted.update(step.after)
+    return [step for step in steps if step.name in wanted]
+
+
+def report(steps: list[Step], outcomes: dict[str, Run], minutes: float) -> None:
     """Prints the minutes of each step, what failed and how to repeat it, and pytest's summary."""
     outcomes = {step.name: outcomes[step.name] for step in steps}  # in their order, and not in that in which they ended
     print(f"\n{'step':<22}{'minutes':>8}{'recorded':>10}")
     for name, run in outcomes.items():
         print(f"{name:<22}{run.minutes:>8.1f}{run.step.minutes:>10.1f}  {run.failure}")
     print(f"{'all':<22}{minutes:>8.1f}{minutes_of(steps):>10.1f}")
-    settings = " ".join(f"{name}={value}" for name, value in environment.items())
     for name, run in outcomes.items():
         if run.process and run.failure:
-            print(f"\n#### {name} FAILED: {run.failure}\n#### alone: {settings} {run.step.run}")
+            print(f"\n#### {name} FAILED: {run.failure}\n#### alone: .ci/run {name}")
             print(run.last_lines(LAST_LINES))
     failed = [name for name, run in outcomes.items() if run.failure]
     print(f"\ngate: {f'FAILED: {", ".join(failed)}' if failed else 'passed'}")
@@ -169,29 +194,43 @@ def report(steps: list[Step], outcomes: dict[str, Run], environment: dict[str, s
         print(summary.last_lines(1))
 
 
+def run_gate(steps: list[Step], is_whole: bool) -> int:
+    """Runs the steps, and certifies the tree if they are all that there are. Returns the exit status."""
+    certificate = ROOT / "build" / "gate.tree"
+    certificate.unlink(missing_ok=True)
+    tree, is_clean = state()
+    # What chooses among many cases chooses by this number: a second try of the same tree does the very same work.
+    seed = str(int(tree[:6], 16))
+    print(f"tree {tree}{'' if is_clean else ', and what is not committed'}; seed {seed}", flush=True)
+    begun = time.monotonic()
+    outcomes = run_all(steps, {"FTCUDA_SEED": seed})
+    report(steps, outcomes, (time.monotonic() - begun) / 60)
+    if any(run.failure for run in outcomes.values()):
+        return 1
+    if is_clean and is_whole:
+        if state() != (tree, True):
+            print("the tree has changed meanwhile: this says nothing of it")
+            return 1
+        certificate.write_text(f"{tree}\n", encoding="utf-8")
+    return 0
+
+
 def main(names: list[str]) -> int:
     _, steps = read()
     if unknown := set(names) - {step.name for step in steps}:
-        print(f"gate.toml has no step {', '.join(sorted(unknown))}", file=sys.stderr)
+        known = ", ".join(step.name for step in steps)
+        print(f"gate.toml has no step {', '.join(sorted(unknown))}; it has {known}", file=sys.stderr)
         return 2
-    wanted = [step for step in steps if step.name in names] or steps
-    here = {step.name for step in wanted}
-    wanted = [replace(step, after=tuple(here & set(step.after))) for step in wanted]
+    for each in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(each, interrupted)
     LOGS.mkdir(parents=True, exist_ok=True)
-    tree, is_clean = git("rev-parse", "HEAD^{tree}"), not git("status", "--porcelain")
-    # What chooses among many cases chooses by this number: a second try of the same tree does the very same work.
-    seed = str(int(tree[:6], 16))
-    environment = {"FTCUDA_SEED": seed}
-    print(f"tree {tree}{'' if is_clean else ', and what is not committed'}; seed {seed}", flush=True)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
-    begun = time.monotonic()
-    outcomes = run_all(wanted, environment)
-    report(wanted, outcomes, environment, (time.monotonic() - begun) / 60)
-    if any(run.failure for run in outcomes.values()):
-        return 1
-    if is_clean and not names:
-        (ROOT / "build" / "gate.tree").write_text(f"{tree}\n", encoding="utf-8")
-    return 0
+    with (LOGS / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("another .ci/run is under way in this folder", file=sys.stderr)
+            return 2
+        return run_gate(with_required(names, steps), is_whole=not names)
 
 
 if __name__ == "__main__":

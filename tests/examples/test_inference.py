@@ -41,7 +41,7 @@ def test_the_example_runs(tmp_path, way, submitted):
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         env=dict(os.environ),
     )
     assert result.returncode == 0, result.stdout + result.stderr

@@ -277,7 +277,7 @@ def test_the_example_runs_and_sigterm_under_load_loses_nothing(tmp_path):
     arguments = ["--requests", "20", "--clients", "1,4", "--plot", tmp_path / "plot.png", "--json", tmp_path / "figures.json"]
     result = subprocess.run(
         [sys.executable, "-m", "examples.serving", *map(str, arguments)],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ),
+        cwd=ROOT, capture_output=True, text=True, timeout=240, env=dict(os.environ),
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert "each accepted request was answered, and the server ended with exit code 0" in result.stdout

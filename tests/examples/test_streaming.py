@@ -23,7 +23,7 @@ pytestmark = [
 def test_the_example_runs():
     result = subprocess.run(
         [sys.executable, "-m", "examples.streaming", "--clients", "8", "--numbers", "50"],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, env=dict(os.environ),
+        cwd=ROOT, capture_output=True, text=True, timeout=240, env=dict(os.environ),
     )  # fmt: skip
     assert result.returncode == 0, result.stdout + result.stderr
     assert "8 clients got 306 numbers, all right" in result.stdout

@@ -34,7 +34,7 @@ def build(folder, name, source):
     folders = sysconfig.get_path("include"), Path(sysconfig.get_config_h_filename()).parent, ftcuda.get_include()
     includes = [f"-I{folder}" for folder in folders]
     subprocess.run(
-        [COMPILER, "-std=c++17", "-O1", "-shared", "-fPIC", *includes, source, "-o", path], check=True, timeout=120
+        [COMPILER, "-std=c++17", "-O1", "-shared", "-fPIC", *includes, source, "-o", path], check=True, timeout=240
     )
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     module = importlib.util.module_from_spec(importlib.util.spec_from_loader(name, loader))

@@ -1,6 +1,7 @@
 """What `.ci/run` runs: how long, and that nothing in it draws a number or is bounded by the clock."""
 
 import importlib.util
+import os
 import re
 import sys
 import tomllib
@@ -43,6 +44,11 @@ def test_what_draws_or_takes_long_has_a_home():
     assert {"stress", "soak", "seeds", "fuzz", "hypothesis", "mutants", "extension", "matrix", "wheels"} <= told.keys()
 
 
+def test_files_are_known_whose_mutants_were_noticed():
+    """Without them the gate tries the same mutants each time, whatever has changed."""
+    assert tomllib.loads((ROOT / "stress" / "mutation" / "tried.toml").read_text())
+
+
 def test_each_kept_seed_says_what_brings_its_failure_back():
     """Hazards are names of the program's; a mutant is one that `ci/mutation.sh` knows."""
     stress = ROOT / "stress"
@@ -71,6 +77,12 @@ def step(name, minutes, *after):
 )
 def test_how_long_steps_take(steps, minutes):
     assert gate.minutes_of(steps) == minutes
+
+
+def test_named_steps_run_with_what_they_use():
+    steps = [step("a", 1), step("b", 1, "a"), step("c", 1), step("d", 1, "b")]
+    assert [each.name for each in gate.with_required(["d"], steps)] == ["a", "b", "d"]
+    assert gate.with_required([], steps) == steps
 
 
 def test_a_step_comes_after_what_it_needs(tmp_path):
@@ -102,9 +114,9 @@ def test_all_steps_report(outcomes, capsys):
         "four": "",
     }
     capsys.readouterr()
-    gate.report(steps, found, {"FTCUDA_SEED": "5"}, 1.0)
+    gate.report(steps, found, 1.0)
     said = capsys.readouterr().out
-    assert "#### alone: FTCUDA_SEED=5 sh -c 'echo seen; exit 3'\nseen\n" in said
+    assert "#### alone: .ci/run one\nseen\n" in said
     assert said.endswith("gate: FAILED: one, three\n")
 
 
@@ -112,19 +124,19 @@ def test_the_report_has_the_order_of_the_file(outcomes, capsys):
     """Mutant: the order in which steps ended, whose schedule is another one."""
     ended = outcomes(("slow", "sleep 1"), ("quick", "true"), ("last", "true", "slow"))
     capsys.readouterr()
-    gate.report(*ended, {}, 1.0)
+    gate.report(*ended, 1.0)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[0] for line in lines[2:6]] == ["slow", "quick", "last", "all"]
 
 
 def test_only_the_last_lines(outcomes, capsys):
-    gate.report(*outcomes(("one", "sh -c 'seq 1 100; exit 1'")), {}, 1.0)
+    gate.report(*outcomes(("one", "sh -c 'seq 1 100; exit 1'")), 1.0)
     said = capsys.readouterr().out
     assert "\n61\n62\n" in said and "\n60\n" not in said
 
 
 def test_the_summary_comes_last(outcomes, capsys):
-    gate.report(*outcomes(("tests", "echo 5 passed in 3 s")), {}, 1.0)
+    gate.report(*outcomes(("tests", "echo 5 passed in 3 s")), 1.0)
     assert capsys.readouterr().out.endswith("gate: passed\n5 passed in 3 s\n")
 
 
@@ -132,6 +144,41 @@ def test_a_step_that_hangs_is_ended(outcomes, monkeypatch):
     monkeypatch.setattr(gate.Step, "limit", 1.0)
     _, found = outcomes(("one", "sh -c 'echo begun; cat </dev/zero >/dev/null & wait'"))
     assert found["one"].failure.startswith("it hung: ended after") and found["one"].last_lines(1) == "begun"
+
+
+STARTS_ANOTHER = """
+import pathlib, signal, subprocess, sys
+other = subprocess.Popen(["cat"], stdin=subprocess.PIPE, start_new_session=True)
+signal.signal(signal.SIGTERM, lambda *_: (other.kill(), other.wait(), sys.exit()))
+pathlib.Path(sys.argv[1]).write_text(f"{other.pid}\\n")
+signal.pause()
+"""
+
+
+def test_a_step_that_is_ended_ends_what_it_started(tmp_path, monkeypatch):
+    """Also in a session of its own, which no signal to the step's group reaches. Mutant: it is killed at once."""
+    monkeypatch.setattr(gate, "LOGS", tmp_path)
+    monkeypatch.setattr(gate, "TIME_TO_END", 100.0)
+    (tmp_path / "step.py").write_text(STARTS_ANOTHER)
+    run = gate.Run(gate.Step("one", f"{sys.executable} {tmp_path}/step.py {tmp_path}/pid", 0.1))
+    run.start({})
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text().endswith("\n"):
+        assert run.process.poll() is None
+    run.end()
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_what_is_told_of_a_tree_that_changes(tmp_path, monkeypatch, capsys):
+    """It was another one when the steps began: nothing is said of this one."""
+    states = iter([("a", True), ("b", True), ("b", True), ("b", True)])
+    steps = [gate.Step("one", "true", 0.1)]
+    for name, value in (("ROOT", tmp_path), ("LOGS", tmp_path / "build"), ("state", lambda: next(states)), ("read", lambda: (1, steps))):
+        monkeypatch.setattr(gate, name, value)
+    monkeypatch.setattr(gate.signal, "signal", lambda *_: None)
+    assert gate.main([]) == 1 and not (tmp_path / "build" / "gate.tree").exists()
+    assert "the tree has changed meanwhile" in capsys.readouterr().out
+    assert gate.main([]) == 0 and (tmp_path / "build" / "gate.tree").read_text() == "b\n"
 
 
 def test_the_seed_is_for_all_steps(outcomes):

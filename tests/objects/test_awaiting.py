@@ -676,7 +676,7 @@ def test_a_handle_and_a_capture_amid_a_wait_that_begins(device, driver, way):
         wait = pool.submit(begin_wait)
         fault.wait()
         captured = pool.submit(capture)
-        done_first = bool(futures_wait([captured], timeout=0.2).done)
+        done_first = bool(futures_wait([captured], timeout=PATIENCE if way == "by an event" else 0.2).done)
         fault.release()
         handle = captured.result(PATIENCE)
         answer = wait.result(PATIENCE)

@@ -6,6 +6,8 @@ import pytest
 import ftcuda
 from ftcuda import CUDAError, NotSupportedError, launch
 from ftcuda.graph import GraphBuilder, GraphCondition
+from ftcuda.testing import faults
+from tests.conftest import live_handles, simulated_only
 from tests.kernels import compile_code
 from tests.objects.graphs import DRIVER, ONE, assert_nothing_left, new_log, written
 
@@ -190,6 +192,24 @@ def test_what_a_body_uses_lives_as_long_as_the_graph(make_plan, stream, kernels)
     assert resource.statistics.current_count == 1
     graph.close()
     assert_nothing_left(resource, stream.device)
+
+
+@simulated_only
+@needs_else
+@pytest.mark.thread_unsafe(reason="counts what the driver has")
+@pytest.mark.parametrize(("entry", "nth"), [("cuStreamCreateWithPriority", 1), ("cuStreamCreateWithPriority", 3), ("cuGraphAddNode", 1)])
+def test_a_node_that_cannot_be_made(make_plan, entry, nth):
+    """It leaves no body, and the builder goes on. Mutant: the streams of the bodies are left."""
+    plan = make_plan()
+    condition = plan.builder.create_condition()
+    plan.decide(condition)
+    before = live_handles()
+    with faults.failing(entry, 2, nth=nth), pytest.raises(ftcuda.OutOfMemoryError):
+        plan.builder.switch(condition, 3)
+    assert live_handles() == before
+    for body in plan.builder.switch(condition, 3):
+        plan.fill(body, 1)
+    plan.builder.end_building().complete().close()
 
 
 def test_the_body_is_built_first(make_plan):

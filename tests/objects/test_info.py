@@ -14,7 +14,7 @@ pytestmark = pytest.mark.thread_unsafe(reason="starts processes, which take long
 
 def info(*arguments, **environment):
     command = [sys.executable, "-m", "ftcuda", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=300, env={**os.environ, **environment})
+    return subprocess.run(command, capture_output=True, text=True, timeout=280, env={**os.environ, **environment})
 
 
 def test_it_says_what_was_found():

@@ -448,10 +448,10 @@ def until_interrupted():
         resource.allocate(256).close()
 
 resource = ExternalMemoryResource(allocate, deallocate, device_id=-1)
-armed, interrupts, end = False, 0, time.monotonic() + 1
+armed, interrupts = False, 0
 signal.signal(signal.SIGALRM, interrupt)
 signal.setitimer(signal.ITIMER_REAL, 0.0003, 0.0007)
-while time.monotonic() < end:
+while interrupts < 500:
     try:
         until_interrupted()
     except KeyboardInterrupt:
@@ -460,7 +460,7 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 gc.collect()
 device.sync()
 wait_for_deallocations()  # of a buffer that the last interrupt dropped
-print(f"{interrupts > 100} {len(wrong)} {len(live)}")
+print(f"{len(wrong)} {len(live)}")
 """
 
 
@@ -468,4 +468,4 @@ print(f"{interrupts > 100} {len(wrong)} {len(live)}")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no interval timers")
 def test_interrupts_lose_no_memory_of_others(run_python):
     """Mutant: memory that is given back twice, or never, because a signal came between two steps."""
-    assert run_python(INTERRUPTED).split() == ["True", "0", "0"]
+    assert run_python(INTERRUPTED).split() == ["0", "0"]

@@ -58,7 +58,7 @@ def run_guest(guest_python, tmp_path):
         for name in "LD_PRELOAD", "FTCUDA_NVRTC":  # a user's shell has none
             environment.pop(name, None)
         shell = ["bash", "-c", f"set -e\n{first}\n{second}"]
-        result = subprocess.run(shell, capture_output=True, text=True, timeout=120, env=environment)
+        result = subprocess.run(shell, capture_output=True, text=True, timeout=240, env=environment)
         assert result.returncode == 0, result.stdout + result.stderr
         assert result.stderr == ""
         return result.stdout.splitlines()

@@ -50,7 +50,7 @@ def stress(*arguments, **environment):
     path = os.pathsep.join([str(ROOT), *sys.path[1:]])
     result = subprocess.run(
         [sys.executable, "-m", "stress", "--driver", "sim", *map(str, arguments)],
-        capture_output=True, text=True, timeout=60, cwd=ROOT, env={**os.environ, "PYTHONPATH": path, **environment},
+        capture_output=True, text=True, timeout=240, cwd=ROOT, env={**os.environ, "PYTHONPATH": path, **environment},
     )  # fmt: skip
     assert result.returncode == 1, f"exit {result.returncode}\n{result.stdout}{result.stderr}"
     return result.stdout + result.stderr

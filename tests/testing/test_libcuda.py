@@ -21,7 +21,7 @@ pytestmark = simulated_only
 def env(*arguments, **environment):
     """What the command prints, read as a shell reads it."""
     command = [sys.executable, "-m", "ftcuda.testing", "env", *arguments]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60, env={**os.environ, **environment})
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240, env={**os.environ, **environment})
     assert result.returncode == 0, result.stderr
     found = {}
     for line in result.stdout.splitlines():
@@ -134,7 +134,7 @@ def test_an_nvrtc_is_known_by_its_name(tmp_path):
         ("libnvrtc.so.13", str(tmp_path), "would replace it"),
     ):
         command = [sys.executable, "-m", "ftcuda.testing", "env", "--folder", where, "--nvrtc", str(tmp_path / name)]
-        result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+        result = subprocess.run(command, capture_output=True, text=True, timeout=240)
         assert result.returncode == 1 and result.stdout == ""
         assert words in result.stderr and "name another --nvrtc" in result.stderr
     assert not (tmp_path / "libnvrtc.so.13").is_symlink()
@@ -149,7 +149,7 @@ def test_without_a_folder_it_is_the_user_s_cache(tmp_path):
 def test_a_folder_that_cannot_be_made_is_named(tmp_path):
     (tmp_path / "file").touch()
     command = [sys.executable, "-m", "ftcuda.testing", "env", "--folder", str(tmp_path / "file")]
-    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    result = subprocess.run(command, capture_output=True, text=True, timeout=240)
     assert result.returncode == 1 and result.stdout == ""
     assert "cannot make the links" in result.stderr and "name another --folder" in result.stderr
 

@@ -178,7 +178,7 @@ assert nvrtc.nvrtcVersion(ctypes.byref(major), ctypes.byref(major)) == 11
 print(nvrtc.nvrtcGetErrorString(11).decode())
 """
     environment = {**os.environ, **variables, "FTCUDA_NVRTC": path}
-    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, env=environment)
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=240, env=environment)
     assert result.returncode == 0 and words in result.stdout, result.stderr
 
 

@@ -49,7 +49,7 @@ class Project:
             environment.pop(name, None)
         environment["PATH"] = f"{self.folder / 'bin'}{os.pathsep}{environment['PATH']}"
         done = subprocess.run(
-            command, shell=True, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=120
+            command, shell=True, cwd=self.folder, env=environment, capture_output=True, text=True, timeout=240
         )
         return done.returncode, done.stdout + done.stderr
 

@@ -57,7 +57,7 @@ def environment():
 def run(folder, *command, expect=0):
     """Runs a command in a folder; returns what it said."""
     result = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, timeout=120, cwd=folder, env=environment()
+        list(map(str, command)), capture_output=True, text=True, timeout=240, cwd=folder, env=environment()
     )
     said = result.stdout + result.stderr
     assert result.returncode == expect, f"exit {result.returncode}\n{said}"

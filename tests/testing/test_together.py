@@ -64,10 +64,41 @@ assert sys.unraisablehook is before
     )
 
 
-def test_a_stuck_thread_is_reported():
-    """By file, line and stack, as every thread is; and what another thread had raised is the cause. The limit guards against
-    hangs, and so is one of the real clock."""
-    never = threading.Event()
+class Never:
+    """Who waits for it is known to be there."""
+
+    def __init__(self):
+        self.is_waited_for, self.ends = threading.Event(), threading.Event()
+
+    def wait(self):
+        self.is_waited_for.set()
+        self.ends.wait()
+
+
+@pytest.fixture
+def time_is_over(monkeypatch):
+    """For `together`, with a thread that still runs when it is joined for a time: `meanwhile(timeout)` is called then."""
+
+    def until(meanwhile):
+        now = 100.0
+
+        class Thread(threading.Thread):
+            def join(self, timeout):
+                nonlocal now
+                meanwhile(self, timeout)
+                now += timeout
+
+        module = sys.modules["ftcuda.testing.together"]
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
+        monkeypatch.setattr(module, "threading", SimpleNamespace(Thread=Thread, Barrier=threading.Barrier))
+
+    return until
+
+
+@pytest.mark.thread_unsafe(reason="sets the clock that together() reads")
+def test_a_stuck_thread_is_reported(time_is_over):
+    """By file, line and stack, as every thread is; and what another thread had raised is the cause."""
+    never = Never()
 
     def work(index):
         if index == 0:
@@ -75,11 +106,18 @@ def test_a_stuck_thread_is_reported():
         if index == 1:
             never.wait()
 
+    def meanwhile(thread, timeout):
+        if thread.name == "together-1":
+            assert never.is_waited_for.wait(100)
+        else:
+            threading.Thread.join(thread)
+
+    time_is_over(meanwhile)
     try:
-        with pytest.raises(TimeoutError, match="^together-1 did not end within 0.2 s:\n") as caught:
-            together(3, work, timeout=0.2)
+        with pytest.raises(TimeoutError, match="^together-1 did not end within 1000 s:\n") as caught:
+            together(3, work, timeout=1000)
     finally:
-        never.set()
+        never.ends.set()
     stack = str(caught.value).partition("together-1:\n")[2].partition("\n\n")[0]
     line = work.__code__.co_firstlineno + 4
     assert f'  File "{__file__}", line {line} in work\n    never.wait()\n' in stack
@@ -89,19 +127,10 @@ def test_a_stuck_thread_is_reported():
 
 
 @pytest.mark.thread_unsafe(reason="sets the clock that together() reads")
-def test_the_time_is_for_all_threads(monkeypatch):
+def test_the_time_is_for_all_threads(time_is_over):
     """Mutant: with a join that may take the whole time for each thread, eight of them take eight times as long."""
-    never, joins, now = threading.Event(), [], 100.0
-
-    class Thread(threading.Thread):
-        def join(self, timeout):  # takes all its time, and none of the real one
-            nonlocal now
-            joins.append(timeout)
-            now += timeout
-
-    module = sys.modules["ftcuda.testing.together"]
-    monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(module, "threading", SimpleNamespace(Thread=Thread, Barrier=threading.Barrier))
+    never, joins = threading.Event(), []
+    time_is_over(lambda thread, timeout: joins.append(timeout))
     try:
         with pytest.raises(TimeoutError, match="together-0, .*together-7 did not end within 1.5 s"):
             together(8, lambda index: never.wait(), timeout=1.5)
@@ -120,7 +149,7 @@ def test_a_thread_that_hangs_attached_ends_the_process(run_python):
         """
 import ctypes
 from ftcuda.testing import together
-together(2, lambda index: index and ctypes.PyDLL(None).sleep(300), timeout=0.5)
+together(2, lambda index: index and ctypes.PyDLL(None).sleep(300), timeout=3)
 """,
         expect=1,
     )
