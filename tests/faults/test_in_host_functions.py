@@ -7,6 +7,7 @@ import pytest
 
 import ftcuda
 from ftcuda import ClosedError, CUDAError, StridedMemoryView, host_launch
+from ftcuda.graph import GraphDefinition
 from ftcuda.memory import wait_for_deallocations
 from ftcuda.testing import settle, simulation
 from tests.conftest import changes_since, live_handles, simulated_only
@@ -167,7 +168,7 @@ def made_of_each_kind(device, image):  # noqa: F811
     if device.features.graphs:
         world = World(image)
         builder = build(world, count(world))
-        made += [builder, builder.complete(), world]
+        made += [builder, builder.complete(), world, GraphDefinition()]
     stream.sync()
     return made
 

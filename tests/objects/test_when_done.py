@@ -326,24 +326,29 @@ def test_a_warning_that_is_an_error_comes_before_the_call(device, stream):
     assert ctypes.CDLL(ftcuda.driver_info().path).cuMemFree_v2(ctypes.c_uint64(pointer)) == 0
 
 
-def test_a_thread_that_does_not_start(run_python):
-    """The next call tries again."""
+@pytest.mark.parametrize("call", ["stream.when_done(called.set)", "ftcuda.host_launch(stream, called.set)"])
+def test_a_thread_that_cannot_start_is_tried_again(run_python, call):
+    """Mutant: the claim on it stays, and what is called later is never called."""
     run_python(
-        "import _thread, threading\n"
-        "import ftcuda\n"
-        "stream = ftcuda.Device(0).create_stream()\n"
-        "start = _thread.start_new_thread\n"
-        "def refuse(*_):\n"
-        "    raise RuntimeError('no more threads')\n"
-        "_thread.start_new_thread = refuse\n"
-        "try:\n"
-        "    stream.when_done(print)\n"
-        "except RuntimeError as error:\n"
-        "    assert 'no more threads' in str(error)\n"
-        "else:\n"
-        "    raise SystemExit('it was begun')\n"
-        "_thread.start_new_thread = start\n"
-        "called = threading.Event()\n"
-        "stream.when_done(called.set)\n"
-        "assert called.wait(60)\n"
+        f"""
+import _thread, threading
+import ftcuda
+
+ftcuda.Device(0).set_current()
+stream, called, start = ftcuda.Device(0).create_stream(), threading.Event(), _thread.start_new_thread
+
+def refuse(*arguments):
+    raise RuntimeError("can't start new thread")
+
+_thread.start_new_thread = refuse
+try:
+    {call}
+    raise AssertionError("there is no thread that would call")
+except RuntimeError as error:
+    assert "can't start" in str(error), error
+assert not called.is_set()
+_thread.start_new_thread = start
+{call}
+assert called.wait(60)
+"""
     )
