@@ -95,7 +95,7 @@ class Workshop:
                 "pytest",
                 "-q",
                 "-x",
-                "--timeout=120",
+                "--timeout=60",
                 "-p",
                 "no:cacheprovider",
                 *rest,
@@ -185,12 +185,12 @@ def is_certain(mutant: dict) -> bool:
     return "justified" not in mutant and any(killer.startswith(CERTAIN) for killer in mutant["killers"])
 
 
-def changed(mutants: dict[str, dict], tried: dict[str, str]) -> Iterable[str]:
+def changed(mutants: dict[str, dict], tried: dict[str, str], also_untried: bool = False) -> Iterable[str]:
     """Yields the mutants of files that changed since all of them were noticed, if something notices them for certain.
 
-    Files that were never tried as a whole come last.
+    Those of files that were never tried as a whole nobody knows to be noticed: only if they are asked for, and last.
     """
-    for is_known in (True, False):
+    for is_known in (True, False) if also_untried else (True,):
         for name, mutant in mutants.items():
             file = mutant["file"]
             if is_certain(mutant) and (file in tried) is is_known and tried.get(file) != digest(file, mutants):
@@ -213,7 +213,10 @@ def main() -> int:
     parser.add_argument("names", nargs="*", help="only these mutants")
     parser.add_argument("--share", type=int, nargs=2, metavar=("NUMBER", "SHARES"), help="only one of so many shares")
     parser.add_argument(
-        "--changed", type=int, metavar="COUNT", help="at most so many of files that changed since they were recorded"
+        "--changed",
+        type=int,
+        metavar="COUNT",
+        help="at most so many of files that changed since they were recorded; with --record also of others",
     )
     parser.add_argument("--record", action="store_true", help="keep in tried.toml which files had all noticed")
     parser.add_argument("--folder", type=Path, default=ROOT / "build" / "mutation", help="where to build")
@@ -231,13 +234,15 @@ def main() -> int:
         wanted = wanted[number % shares :: shares]
         print(f"share {number % shares} of {shares}: {len(wanted)} of {len(mutants)} mutants", flush=True)
     if options.changed is not None:
-        found = list(changed(mutants, tomllib.loads(TRIED.read_text())))
+        found = list(changed(mutants, tomllib.loads(TRIED.read_text()), also_untried=options.record))
         wanted = found[: options.changed]
         print(f"{len(wanted)} of {len(found)} mutants of files that changed", flush=True)
         mutants = {
             name: {**known[name], "killers": [each for each in known[name]["killers"] if each.startswith(CERTAIN)]}
             for name in wanted
         }
+        if not wanted:
+            return 0
     workshop = Workshop(options.folder.resolve())
     outcomes = []
     for killer in quick_killers(mutants[name] for name in wanted):
