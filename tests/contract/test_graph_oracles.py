@@ -263,3 +263,34 @@ def test_drivers_before_12_3_have_no_conditions(driver, memory):
     graph, handle = driver.graph(), c_void_p()
     result = driver.result("cuGraphConditionalHandleCreate", byref(handle), graph, driver.context(), 0, 0)
     assert result == (0 if driver.version >= (12, 3) else NOT_FOUND)
+
+
+@simulated_only
+def test_an_event_of_a_running_capture_is_recorded_by_nobody_else(driver, violations):
+    """A GPU's driver crashes then, or when the capture ends (H200, driver 580), whoever waits for the event."""
+    capturing, joined, other = driver.stream(), driver.stream(), driver.stream()
+    driver.begin(capturing)
+    event = driver.record(capturing)
+    driver.wait(joined, event)
+    for of_capture in (capturing, joined):
+        driver.call("cuEventRecord", event, of_capture)
+    assert violations() == []
+    driver.call("cuEventRecord", event, other)
+    assert violations() == ["event recorded that is part of a capture"]
+    driver.call("cuEventRecord", event, joined)
+    driver.wait(capturing, event)
+    driver.end(capturing)
+    driver.call("cuEventRecord", event, other)
+    assert violations() == []
+
+
+@simulated_only
+def test_a_handle_is_of_one_kind(driver):
+    """Also where more is alive than there were values for each kind once: 262,143."""
+    graph, node, executable = driver.graph(), c_void_p(), driver.executable(driver.graph())
+    add, seen = driver.library.cuGraphAddEmptyNode, set()
+    for _ in range(262_160):
+        assert add(byref(node), graph, None, c_size_t(0)) == 0
+        seen.add(node.value)
+    assert len(seen) == 262_160 and executable.value not in seen
+    driver.run(executable)

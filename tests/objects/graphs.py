@@ -36,6 +36,14 @@ def assert_goes(is_gone, device):
     assert is_gone()
 
 
+def assert_goes_by_itself(is_gone):
+    """Nobody waits for anything."""
+    end = monotonic() + 20
+    while not is_gone() and monotonic() < end:
+        ftcuda.memory.wait_for_deallocations()
+    assert is_gone()
+
+
 def assert_nothing_left(resource, device):
     """Of what graphs used."""
     assert_goes(lambda: resource.statistics.current_count == 0, device)

@@ -680,6 +680,7 @@ def test_a_handle_and_a_capture_amid_a_wait_that_begins(device, driver, way):
         fault.release()
         handle = captured.result(PATIENCE)
         answer = wait.result(PATIENCE)
+    device.create_stream().wait(device.create_stream())  # by an event that the capture does not have
     graph = ctypes.c_void_p()
     driver("cuStreamEndCapture", ctypes.c_void_p(handle), ctypes.byref(graph))
     assert done_first == (way == "by an event")

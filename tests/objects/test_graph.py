@@ -23,6 +23,7 @@ from tests.objects.graphs import (
     ONE,
     OUT_OF_MEMORY,
     assert_goes,
+    assert_goes_by_itself,
     assert_kept,
     assert_nothing_left,
     meet,
@@ -170,6 +171,38 @@ def test_what_was_captured_outlives_work_in_a_default_stream_of_another_thread(m
     assert_nothing_left(resource, stream.device)
 
 
+@pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
+@pytest.mark.parametrize("end", ["close", "drop", pytest.param("update", marks=needs_12)])
+@pytest.mark.parametrize("default", ["LEGACY_DEFAULT_STREAM", "PER_THREAD_DEFAULT_STREAM"])
+def test_what_launches_in_a_default_stream_use_goes_by_itself(device, code, stream, held_clock, default, end):
+    """As soon as they are done, also if the graph ends before: nobody waits for the device."""
+    where, kept = getattr(ftcuda, default), []
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    for _ in range(3):
+        builder = device.create_graph_builder().begin_building()
+        with resource.allocate(4) as buffer:
+            launch(builder, ONE, code.get_kernel("increment"), buffer)
+        graph = builder.end_building().complete()
+        builder.close()
+        other = device.create_graph_builder().begin_building()
+        with LegacyPinnedMemoryResource().allocate(4) as buffer:
+            launch(other, ONE, code.get_kernel("increment"), buffer)
+        other.end_building()
+        with held_clock():
+            graph.launch(where)
+            if end == "close":
+                graph.close()
+            elif end == "update":
+                graph.update(other)
+                kept.append(graph)
+            del graph
+            ftcuda.memory.wait_for_deallocations()
+            assert resource.statistics.current_count == 1
+        assert_goes_by_itself(lambda: resource.statistics.current_count == 0)
+        other.close()
+    assert len(kept) == (3 if end == "update" else 0)
+
+
 @needs_12
 @pytest.mark.thread_unsafe(reason="looks at what is left, which another thread may keep for a moment")
 def test_a_graph_has_what_it_uses_since_its_update(make_builder, code, stream):
@@ -212,6 +245,29 @@ def test_parts_run_between_split_and_join(make_builder, device, code, pinned, st
     with pytest.raises(ClosedError):
         launch(parts[1], ONE, increment, buffers[0])
     graph.close()
+
+
+@pytest.mark.thread_unsafe(reason="who else waits for a stream takes the same event")
+def test_events_of_a_capture_serve_nobody_else(make_builder, device, stream):
+    """While it goes on. A GPU's driver crashes; the simulated one reports them."""
+    other = device.create_stream()
+    builder = make_builder().begin_building()
+    _, part = builder.split(2)
+    stream.wait(other)  # by an event of those that are left from orders before
+    GraphBuilder.join(builder, part)
+    stream.wait(other)
+    builder.end_building()
+    stream.wait(other)
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+def test_a_stream_is_closed_while_another_one_waits_for_it(device):
+    """Which asks it, at the end, whether a capture has the event. The simulated driver reports a stale handle."""
+    first, second = device.create_stream(), device.create_stream()
+    assert first.handle  # others may capture it
+    assert meet("cuStreamWaitEvent", lambda: second.wait(first), first.close) is None
+    assert first.is_closed
 
 
 def test_a_part_that_is_not_joined(make_builder, code):

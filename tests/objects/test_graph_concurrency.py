@@ -10,16 +10,27 @@ import pytest
 
 import ftcuda
 from ftcuda import CUDAError, LaunchConfig, LegacyPinnedMemoryResource, NotSupportedError, launch
-from ftcuda.graph import GraphCompleteOptions
-from ftcuda.testing import Schedule, faults, together
+from ftcuda.graph import GraphCompleteOptions, GraphDefinition
+from ftcuda.testing import Schedule, faults, simulated_clock, together
 from tests.conftest import seeds, simulated_only
 from tests.kernels import compile_code
-from tests.objects.graphs import ONE, OUT_OF_MEMORY, assert_kept, assert_nothing_left, meet, needs_12, needs_graphs
+from tests.objects.graphs import (
+    ONE,
+    OUT_OF_MEMORY,
+    assert_kept,
+    assert_nothing_left,
+    meet,
+    needs_12,
+    needs_definitions,
+    needs_graphs,
+)
 
 pytestmark = [
     needs_graphs,
     pytest.mark.thread_unsafe(reason="makes threads of its own, and counts what the driver has"),
 ]
+
+PATIENCE = 60  # seconds
 
 # Counts those that came, and those that saw `wanted` come while they looked `limit` times.
 MEET = """
@@ -244,6 +255,25 @@ def test_an_executable_ends_when_nobody_is_in_it(device, counting, stream):
     graph.close()
 
 
+@needs_definitions
+@simulated_only
+@pytest.mark.parametrize("way", ["trimmed", "changed"])
+def test_a_graph_is_closed_while_it_is_used(device, code, way):
+    """Who closes it does not wait for who is inside, who then ends it."""
+    definition = GraphDefinition()
+    node = definition.launch(ONE, code.get_kernel("empty"))
+    graph = definition.instantiate(GraphCompleteOptions(max_concurrency=2))
+    uses = {"trimmed": ("cuGraphExecDestroy", graph.trim), "changed": ("cuGraphNodeSetEnabled", graph[node].disable)}
+    entry, use = uses[way]
+    with ThreadPoolExecutor(2) as pool, faults.holding(entry) as fault:
+        used = pool.submit(use)
+        fault.wait()
+        pool.submit(graph.close).result(PATIENCE)
+        fault.release()
+        used.result(PATIENCE)
+    assert graph.is_closed and graph.executable_count == 0
+
+
 def test_default_streams_have_executables_too(device, counting, stream):
     graph = counting(4)
     for each in (stream, ftcuda.PER_THREAD_DEFAULT_STREAM, ftcuda.LEGACY_DEFAULT_STREAM):
@@ -254,6 +284,27 @@ def test_default_streams_have_executables_too(device, counting, stream):
     device.sync()
     assert counting.word[0] == 4
     graph.close()
+
+
+@simulated_only
+def test_a_launch_in_a_default_stream_that_cannot_be_marked(device, code):
+    """Nobody knows when it is done before nothing runs, and what it uses stays until then."""
+    resource = ftcuda.StatisticsMemoryResource(LegacyPinnedMemoryResource())
+    builder = device.create_graph_builder().begin_building()
+    with resource.allocate(4) as buffer:
+        launch(builder, ONE, code.get_kernel("increment"), buffer)
+    graph = builder.end_building().complete()
+    builder.close()
+    with simulated_clock() as clock:
+        clock.delay(ftcuda.PER_THREAD_DEFAULT_STREAM, 1.0)
+        with faults.failing("cuEventRecord", 999):
+            graph.launch(ftcuda.PER_THREAD_DEFAULT_STREAM)
+        with pytest.warns(ftcuda.CUDAWarning, match="cannot mark launch of a graph"):
+            graph.close()
+        ftcuda.memory.wait_for_deallocations()
+        assert resource.statistics.current_count == 1
+        clock.advance(1.0)
+    assert_nothing_left(resource, device)
 
 
 @simulated_only

@@ -829,6 +829,110 @@ def test_a_graph_is_updated_from_a_definition(kernels, make_log, stream):
     graph.close()
 
 
+@pytest.fixture
+def make_definition(kernels):
+    """Makes a definition that puts a value in a word, and in each byte of the next one; with its two nodes."""
+
+    def make(memory, value):
+        definition = GraphDefinition()
+        put = definition.launch(ONE, kernels.put, memory, value)
+        return definition, put, definition.memset(int(memory.handle) + 4, value, 4)
+
+    return make
+
+
+def in_each_stream(device, graph, view):
+    """What launches put in the words, in more streams than there are executables."""
+    seen = []
+    for _ in range(4):
+        view[:] = 0
+        stream = device.create_stream()
+        graph.launch(stream)
+        stream.sync()
+        seen.append(view[:2].tolist())
+    return seen
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_an_update_says_all_that_a_graph_does(device, make_words, make_definition, most):
+    """Also of nodes that were left out."""
+    memory, view = make_words()
+    first, put, fill = make_definition(memory, 1)
+    graph = first.instantiate(GraphCompleteOptions(max_concurrency=most))
+    graph[put].disable()
+    graph[fill].disable()
+    assert in_each_stream(device, graph, view) == [[0, 0]] * 4
+    second, _, _ = make_definition(memory, 2)
+    graph.update(second)
+    assert in_each_stream(device, graph, view) == [[2, 0x02020202]] * 4
+    graph.close()
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_an_update_that_is_refused_changes_nothing(device, kernels, make_words, make_definition, most):
+    """Nor does it bring back what was left out."""
+    memory, view = make_words()
+    first, put, fill = make_definition(memory, 1)
+    graph = first.instantiate(GraphCompleteOptions(max_concurrency=most))
+    graph[put].disable()
+    other = GraphDefinition()
+    other.launch(ONE, kernels.put, memory, 2)
+    with pytest.raises(CUDAError, match="cannot update"):
+        graph.update(other)
+    assert not graph[put].is_enabled and graph[fill].is_enabled
+    assert in_each_stream(device, graph, view) == [[0, 0x01010101]] * 4
+    graph[put].enable()
+    assert in_each_stream(device, graph, view) == [[1, 0x01010101]] * 4
+    graph.close()
+
+
+def test_an_update_cannot_bring_back_a_node_that_was_destroyed(device, make_words, make_definition):
+    memory, view = make_words()
+    first, put, fill = make_definition(memory, 1)
+    graph = first.instantiate()
+    graph[fill].disable()
+    graph[put].disable()
+    fill.destroy()
+    with pytest.raises(ClosedError, match="was destroyed"):
+        graph.update(make_definition(memory, 2)[0])
+    assert in_each_stream(device, graph, view) == [[0, 0]] * 4
+    graph[put].enable()
+    assert in_each_stream(device, graph, view) == [[1, 0]] * 4
+    graph.close()
+
+
+@simulated_only
+def test_an_executable_that_does_not_take_a_change_is_made_anew(device, kernels, make_words, make_definition):
+    """With the change: the first one has it, so all have it."""
+    memory, view = make_words()
+    first, put, fill = make_definition(memory, 1)
+    graph = first.instantiate(GraphCompleteOptions(max_concurrency=3))
+    assert in_each_stream(device, graph, view) == [[1, 0x01010101]] * 4
+    count = graph.executable_count
+    with faults.failing("cuGraphExecNodeSetParams", 999, nth=2):
+        graph[put].update(config=ONE, kernel=kernels.put, args=(memory, 5))
+    assert graph.executable_count == count - 1
+    with faults.failing("cuGraphNodeSetEnabled", 999, nth=2):
+        graph[fill].disable()
+    assert in_each_stream(device, graph, view) == [[5, 0]] * 4
+    graph.close()
+
+
+@simulated_only
+@pytest.mark.parametrize("change", ["disable", "update"])
+def test_a_node_changes_when_nobody_is_in_what_its_graph_is_made_of(kernels, make_words, make_definition, change):
+    """The simulated driver reports two threads inside one graph."""
+    memory, _ = make_words()
+    definition, put, _ = make_definition(memory, 1)
+    graph = definition.instantiate()
+    changes = {
+        "disable": lambda: graph[put].disable(),
+        "update": lambda: graph[put].update(config=ONE, kernel=kernels.put, args=(memory, 2)),
+    }
+    assert meet("cuGraphInstantiateWithFlags", lambda: definition.instantiate().close(), changes[change]) is None
+    graph.close()
+
+
 def test_the_definition_of_a_builder(device, kernels, make_log, stream):
     log = make_log()
     builder = device.create_graph_builder()

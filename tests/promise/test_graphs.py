@@ -173,6 +173,18 @@ def test_a_stream_that_joins_a_capture_gives_to_its_graph(device, code, driver):
         assert_gone_with(graphs[0], driver, device, lambda: in_use(resource) == 2, lambda: in_use(resource) == 0)
 
 
+def test_events_of_others_captures_serve_nobody_else(device, driver):
+    """While they go on. A GPU's driver crashes; the simulated one reports them."""
+    first, second, third, fourth = (device.create_stream() for _ in range(4))
+    with driver.captured(first) as graphs:
+        second.wait(first)
+        third.wait(fourth)  # by an event of those that are left from orders before
+        first.wait(second)
+        third.wait(fourth)
+    third.wait(fourth)
+    driver.destroy(graphs[0])
+
+
 def test_a_stream_joins_a_capture_by_an_event_of_others(device, code, driver):
     """Mutant: an event whose handle others have, and recorded, counts as one of ours alone."""
     resource = resource_of(device)

@@ -37,6 +37,8 @@ void memory_freed_in(const Stream& stream, std::uint64_t begin) {
     if (stream.capture && (allocation == nullptr || !allocation->of_graph)) violation("memory freed into a capture");
 }
 
+void event_recorded_by_others() { violation("event recorded that is part of a capture"); }
+
 void graph_used(const Graph& graph) {
     if (has_lost_a_body(graph)) violation("graph used of which a failed capture destroyed a body");
 }

@@ -14,7 +14,8 @@ namespace ftcuda::sim {
 template <class Object>
 class Handles {
 public:
-    explicit Handles(std::uint64_t tag) noexcept : base_(0x5eed'0000'0000 | (tag << 24)) {}
+    // `tag`: below 64, one for each kind of object, of which there are half a billion values.
+    explicit Handles(std::uint64_t tag) noexcept : base_(0x5e00'0000'0000 | (tag << 35)) {}
 
     std::uint64_t add(std::shared_ptr<Object> object) {
         std::uint64_t value;

@@ -1,6 +1,7 @@
 // Exports: events, waiting for them, and their times.
 #include "../calls/gate.hpp"
 #include "../checkers/double_destruction.hpp"
+#include "../checkers/lost_captures.hpp"
 #include "../checkers/stale_handles.hpp"
 #include "../schedule/clock.hpp"
 #include "capture_rules.hpp"
@@ -69,6 +70,7 @@ CUresult record_event(CUevent event_handle, CUstream handle, bool as_node) {
         record(*stream, {RecordOperation{event_handle, event}, {}});
         return CUDA_SUCCESS;
     }
+    if (stream->capture != event->capture && is_live(event->capture)) lost_captures::event_recorded_by_others();
     event->capture = stream->capture;
     event->captured = stream->captured;
     if (!stream->capture) event->point = submit(*stream, prepare_record(*event));

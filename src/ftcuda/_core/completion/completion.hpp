@@ -54,8 +54,8 @@ public:
     Status arm(abi::CUstream stream, std::uint64_t stream_id, bool may_be_captured);
     Status arm(abi::CUevent event, bool may_be_captured);
 
-    // Instead of all else, if it is armed by an event of which nobody may ask.
-    void forget_event() noexcept { context_.release_event(std::exchange(event_, nullptr)); }
+    // Instead of all else, if it is armed by an event of which nobody may ask, and that a capture may have.
+    void forget_event() noexcept { context_.destroy_event(std::exchange(event_, nullptr)); }
 
     // CUDA_ERROR_NOT_READY while it is not over. Calls the driver where it is armed by an event.
     Status ask() noexcept;

@@ -65,7 +65,11 @@ void Context::release_event(CUevent event) {
             return;
         }
     }
-    if (may_destroy()) deferred_errors::add(cu.cuEventDestroy_v2(event), "destroy", "event");
+    destroy_event(event);
+}
+
+void Context::destroy_event(CUevent event) noexcept {
+    if (may_destroy()) deferred_errors::add(observe(cu.cuEventDestroy_v2(event)), "destroy", "event");
 }
 
 Status Context::record(CUstream stream, CUevent& event) {

@@ -36,9 +36,12 @@ public:
     bool may_destroy() const noexcept;
 
     // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back
-    // while a stream still waits for it: the wait uses the record as it was when the wait was submitted.
+    // while a stream still waits for it: the wait uses the record as it was when the wait was submitted. Not so an
+    // event that a running capture has recorded: the next one to record it would crash the driver. So what was not
+    // reached is given back by the stream in which it was recorded (Stream::release_event), or destroyed.
     Status acquire_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void release_event(abi::CUevent event) EXCLUDES(events_mutex_);
+    void destroy_event(abi::CUevent event) noexcept;
     // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
     Status record(abi::CUstream stream, abi::CUevent& event);
 

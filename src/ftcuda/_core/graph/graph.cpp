@@ -291,6 +291,25 @@ Status Graph::upload(Stream& stream) {
     });
 }
 
+// The driver leaves out what was left out, whatever graph it is told of; a new executable has every node.
+Status Graph::update_first(CUgraph graph, CUgraphExecUpdateResultInfo& info) noexcept {
+    const Lock lock(instances_[0].mutex);
+    Status status = enable_disabled(true);
+    if (status.ok()) status = Status(cu.cuGraphExecUpdate_v2(first_, graph, &info));
+    if (!status.ok()) enable_disabled(false).ignore();
+    return status;
+}
+
+Status Graph::enable_disabled(bool enabled) noexcept {
+    for (const auto& [node, changed] : changed_) {
+        if (changed.is_enabled) continue;
+        if (!node->is_there()) return Reason::gone;
+        const Status status = Status(cu.cuGraphNodeSetEnabled(first_, node->cu_node(), enabled ? 1 : 0));
+        if (!status.ok()) return status;
+    }
+    return {};
+}
+
 Status Graph::update(GraphDefinition& definition, int& refusal) {
     refusal = 0;
     if (!cu.cuGraphExecUpdate_v2) return Status(Reason::absent, Entry::cuGraphExecUpdate_v2);
@@ -310,11 +329,7 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
         // Buffers know whether the graph was launched that allocates them.
         if (&definition != definition_.get() && (memory_ || definition.has_memory())) return Status(Reason::has_memory);
         operands = definition.operands();
-        {
-            const Lock first(instances_[0].mutex);
-            const driver::Status updated = cu.cuGraphExecUpdate_v2(first_, graph, &info);
-            if (!updated.ok()) return Status(updated);
-        }
+        if (const Status updated = update_first(graph, info); !updated.ok()) return updated;
         old = std::exchange(definition_, Ref<GraphDefinition>(definition));
         if (most_ > 1) definition.stay();
         ++version_;
@@ -384,12 +399,22 @@ void Graph::release_after_launches(const Ref<Shared>& operands) noexcept {
         return;
     }
     uses_.visit([&](Use& use, std::uint64_t) {
-        bool capturing = false;
         if (use.event != nullptr ? context_.is_reached(use.event) : use.stream->is_finished()) return;
-        const bool is_known = use.event == nullptr && use.stream->is_capturing(capturing).ok() && !capturing;
-        if (is_known) deferred_release::release_after_work(context_, use.stream->cu_stream(), retained(operands));
+        CUstream stream = nullptr;
+        const bool is_known = find_stream_behind(use, stream);
+        if (is_known) deferred_release::release_after_work(context_, stream, retained(operands));
         else deferred_release::release_when_idle(context_, retained(operands));
     });
+}
+
+// A default stream may be another thread's, which this one cannot name: a stream of ours waits for its event.
+bool Graph::find_stream_behind(const Use& use, CUstream& stream) noexcept {
+    if (use.event != nullptr)
+        return context_.housekeeping_stream(stream).ok() &&
+               context_.observe(cu.cuStreamWaitEvent(stream, use.event, 0)).ok();
+    bool capturing = false;
+    stream = use.stream->cu_stream();
+    return use.stream->is_capturing(capturing).ok() && !capturing;
 }
 
 void Graph::destroy() noexcept {

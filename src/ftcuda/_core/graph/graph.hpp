@@ -105,6 +105,9 @@ private:
     Status for_executables(Call call) REQUIRES(mutex_);
     static Status tell(abi::CUgraphExec executable, const ChangedNode& changed) noexcept;
     ChangedNode& changed(GraphNode& node) REQUIRES(mutex_);
+    // In the turn of graphs: all that the first executable does becomes what `graph` says, or stays.
+    Status update_first(abi::CUgraph graph, abi::CUgraphExecUpdateResultInfo& info) noexcept REQUIRES(mutex_);
+    Status enable_disabled(bool enabled) noexcept REQUIRES(mutex_);
     Status make(Instance& instance) EXCLUDES(mutex_, instance.mutex);
     // Those from `index` on. In the turn of graphs, since the driver looks at the graph that they were made of. What
     // they had is to be let go of out of the turn.
@@ -117,6 +120,8 @@ private:
     void release_after_launches(const GraphNode::Kept& kept) noexcept;
     void release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept;
     void release_after_launches(const std::vector<Ref<Shared>>& gone) noexcept;
+    // A stream whose work from now on comes after that of `use`. False: nobody knows one.
+    bool find_stream_behind(const Use& use, abi::CUstream& stream) noexcept;
 
     // Constant after construction.
     Context& context_;

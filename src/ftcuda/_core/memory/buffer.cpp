@@ -47,7 +47,7 @@ Status order_after(const Use& use, CUstream stream) noexcept {
         if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
     }
     const Status status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
-    context.release_event(event);
+    use.stream->release_event(event);
     return status;
 }
 

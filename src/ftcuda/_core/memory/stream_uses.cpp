@@ -26,7 +26,7 @@ auto numbered(std::size_t& number, Predicate is_wanted) {
 
 void StreamUses::clear() noexcept {
     for_each([](Use& use) {
-        if (use.event != nullptr) use.stream->context().release_event(use.event);
+        if (use.event != nullptr) use.stream->release_event(use.event);
         use.event = nullptr;
         use.stream->let_go();
         use.stream = nullptr;

@@ -230,7 +230,7 @@ Status CaptureSession::order(Stream& first, Stream& then) {
     CUevent event = nullptr;
     if (const Status status = context_.record(first.cu_stream(), event); !status.ok()) return status;
     const Status status = context_.observe(cu.cuStreamWaitEvent(then.cu_stream(), event, 0));
-    context_.release_event(event);
+    context_.destroy_event(event);  // the capture has it: another thread that recorded it would crash the driver
     return status;
 }
 

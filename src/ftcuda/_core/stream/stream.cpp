@@ -275,14 +275,24 @@ Status Stream::wait(Context& context, CUevent event) noexcept {
     return status;
 }
 
+void Stream::release_event(CUevent event) const {
+    // A capture that had it and is over asks for nothing any more.
+    bool capturing = false;
+    const ContextScope scope(*context_);
+    if (scope.status().ok() && is_capturing(capturing).ok() && !capturing) context_->release_event(event);
+    else context_->destroy_event(event);
+}
+
 Status Stream::wait(Stream& other) noexcept {
     // To the driver, who waits for what is captured becomes part of that; who is captured waits for nothing else.
     if (other.session_.get() != session_.get()) return Reason::other_capture;
     // A private event: record and wait on a shared one are two steps that another thread's record may come between.
     CUevent event = nullptr;
+    KeptStream kept;  // until it is asked whether a capture has the event
     {
         const Submission submission(other);
         if (!submission.status().ok()) return submission.status();
+        kept = KeptStream(other);
         const ContextScope scope(other.context());
         if (!scope.status().ok()) return scope.status();
         if (const Status status = other.context().record(other.cu_stream_, event); !status.ok()) return status;
@@ -298,7 +308,7 @@ Status Stream::wait(Stream& other) noexcept {
             if (status.ok()) status = context_->observe(cu.cuStreamWaitEvent(cu_stream_, event, 0));
         }
     }
-    other.context().release_event(event);
+    other.release_event(event);
     return status;
 }
 

@@ -80,6 +80,9 @@ public:
     Status wait(Stream& other) noexcept;
     // For an event of the context's (Context::acquire_event), which gets it back; the caller's still if that fails.
     Status wait(Context& context, abi::CUevent event) noexcept;
+    // Takes back an event of the context's that was recorded last in this stream, and that nobody needs any more,
+    // reached or not. It does not serve again if a capture has it. The caller keeps the handle.
+    void release_event(abi::CUevent event) const;
     // Closed, and all that was ever submitted is done. The caller keeps the handle.
     bool is_finished() const noexcept;
     // The caller holds a lease, and the context is current, as for the next one.

@@ -186,7 +186,7 @@ cdef class Graph:
     def update(self, source):
         """Takes the kernels, parameters and memory of another graph of the same shape, for launches from now on.
 
-        Launches before run as they were. What they use is kept until they are done.
+        Launches before run as they were. What they use is kept until they are done. What was disabled is enabled.
 
         Parameters
         ----------
@@ -197,6 +197,8 @@ cdef class Graph:
 
         Raises
         ------
+        ClosedError
+            A node that was disabled was destroyed since, so that nobody can enable it. The graph is as it was.
         CUDAError
             The shape is another one, and the message says in what. The graph is as it was.
         """
