@@ -294,3 +294,17 @@ def test_a_handle_is_of_one_kind(driver):
         seen.add(node.value)
     assert len(seen) == 262_160 and executable.value not in seen
     driver.run(executable)
+
+
+@simulated_only
+def test_a_graph_launched_with_an_event_that_is_gone_is_a_violation(driver, violations):
+    """A launch on a GPU hangs for ever, if it does not crash."""
+    graph, node, event = driver.graph(), c_void_p(), driver.event()
+    driver.call("cuGraphAddEventRecordNode", byref(node), graph, None, c_size_t(0), event)
+    driver.call("cuGraphAddEventWaitNode", byref(node), graph, array(node.value), c_size_t(1), event)
+    executable = driver.executable(graph)
+    driver.run(executable)
+    assert violations() == []
+    driver.destroy(event)
+    driver.run(executable)
+    assert violations() == ["graph launched with an event that was destroyed since"] * 2

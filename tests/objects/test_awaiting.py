@@ -645,6 +645,45 @@ ARMED = {
 }  # fmt: skip
 
 
+def refusal(what):
+    """Awaits it in a loop of its own. Why that is refused; None if it is not."""
+
+    async def main():
+        await asyncio.wait_for(awaiting(what), PATIENCE)
+
+    try:
+        asyncio.run(main())
+    except ftcuda.CUDAError as error:
+        return str(error)
+    return None
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans faults for all threads, and captures")
+def test_an_event_is_captured_amid_a_wait_that_begins(device, driver, gates):
+    """The stream that waits for it is lost to the capture: no other wait gets it, and the capture is whole."""
+    stream, captured = device.create_stream(), device.create_stream()
+    open_gate = gates.shut(stream)
+    event, pending = stream.record(), stream.record()
+    handle, graph = ctypes.c_void_p(captured.handle), ctypes.c_void_p()
+    with ThreadPoolExecutor(1) as pool:
+        with faults.holding("cuStreamWaitEvent") as fault:
+            wait = pool.submit(refusal, event)
+            fault.wait()
+            driver("cuStreamBeginCapture_v2", handle, 2)
+            driver("cuEventRecord", ctypes.c_void_p(event.handle), handle)
+            fault.release()
+            assert "captured" in wait.result(PATIENCE)
+        with faults.holding("cuStreamWaitEvent") as fault:
+            wait = pool.submit(refusal, pending)
+            fault.wait()
+            fault.release()
+            open_gate()
+            assert wait.result(PATIENCE) is None
+    driver("cuStreamEndCapture", handle, ctypes.byref(graph))
+    driver("cuGraphDestroy", graph)
+
+
 @simulated_only
 @pytest.mark.parametrize("way", ["by a word", "by an event"])
 @pytest.mark.thread_unsafe(reason="plans faults for all threads, and captures")
@@ -657,23 +696,13 @@ def test_a_handle_and_a_capture_amid_a_wait_that_begins(device, driver, way):
         assert stream.handle
     entry = "cuStreamWriteValue32_v2" if way == "by a word" else "cuEventRecord"
 
-    def begin_wait():
-        async def main():
-            await asyncio.wait_for(awaiting(stream), PATIENCE)
-
-        try:
-            asyncio.run(main())
-        except ftcuda.CUDAError as error:
-            return str(error)
-        return None
-
     def capture():
         handle = stream.handle
         driver("cuStreamBeginCapture_v2", ctypes.c_void_p(handle), 2)
         return handle
 
     with faults.holding(entry) as fault, ThreadPoolExecutor(2) as pool:
-        wait = pool.submit(begin_wait)
+        wait = pool.submit(refusal, stream)
         fault.wait()
         captured = pool.submit(capture)
         done_first = bool(futures_wait([captured], timeout=PATIENCE if way == "by an event" else 0.2).done)

@@ -509,6 +509,26 @@ def test_a_callback_and_an_event_are_kept_and_go(device):
     assert_goes(lambda: gone() is None and event_gone() is None, device)
 
 
+@pytest.mark.parametrize("change", ["made", "updated", "changed"])
+def test_an_event_that_is_closed_serves_the_nodes_that_have_it(device, stream, change):
+    """Of a definition and of a graph. The simulated driver reports launches with an event that is gone."""
+    definition, event, other = GraphDefinition(), device.create_event(), device.create_event()
+    record = definition.record(other if change != "made" else event)
+    wait = record.wait(other if change != "made" else event)
+    nodes = [record, wait]
+    if change == "updated":
+        for node in nodes:
+            node.update(event)
+    graph = definition.instantiate()
+    if change == "changed":
+        for node in nodes:
+            graph[node].update(event)
+    event.close()
+    graph.launch(stream)
+    stream.sync()
+    graph.close()
+
+
 def test_executable_nodes(kernels, make_words, device, stream):
     definition = GraphDefinition()
     memory, view = make_words()

@@ -275,15 +275,23 @@ def test_a_refused_launch_gives_back_no_lease_that_it_did_not_get(device, stream
 
 # ---- Handles ---------------------------------------------------------------------------------------------------------
 
+def call_later(world):
+    """By an event, since others may capture a stream whose handle they know."""
+    assert world.stream.handle
+    world.stream.when_done(int)
+
+
 CALLS = {
     "stream sync": ("cuStreamSynchronize", "stream", lambda w: w.stream.sync()),
     "stream query": ("cuStreamQuery", "stream", lambda w: w.stream.is_done),
     "submission": ("cuEventRecord", "stream", lambda w: w.stream.record(w.start)),
+    "when done": ("cuEventRecord", "stream", call_later),
     "event sync": ("cuEventSynchronize", "event", lambda w: w.event.sync()),
     "event query": ("cuEventQuery", "event", lambda w: w.event.is_done),
     "record": ("cuEventRecord", "event", lambda w: w.stream.record(w.event)),
     "wait": ("cuStreamWaitEvent", "event", lambda w: w.stream.wait(w.event)),
     "elapsed": ("cuEventElapsedTime", "event", lambda w: w.event - w.start),
+    "elapsed from": ("cuEventElapsedTime", "start", lambda w: w.event - w.start),
 }
 
 

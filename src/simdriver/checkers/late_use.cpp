@@ -32,4 +32,9 @@ void check_again(const Module& module) {
     if (module.is_unloaded) violation("graph launched with a kernel whose module was unloaded since");
 }
 
+void check_again(CUevent handle, const Event& event) {
+    if (driver_state().events.find(handle).get() != &event)
+        violation("graph launched with an event that was destroyed since");
+}
+
 }  // namespace ftcuda::sim::late_use

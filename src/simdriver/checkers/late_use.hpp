@@ -17,5 +17,6 @@ void remember(std::uint64_t address, std::vector<Use>& uses);
 // It is launched.
 void check_again(const std::vector<Use>& uses);
 void check_again(const Module& module);
+void check_again(CUevent handle, const Event& event);
 
 }  // namespace ftcuda::sim::late_use

@@ -23,8 +23,12 @@ struct Prepare {
     Prepared operator()(const CopyOperation& copy) const { return {prepare(copy, Reads::when_run), {}}; }
     Prepared operator()(const FillOperation& fill) const { return {prepare(fill), {}}; }
     Prepared operator()(const HostOperation& host) const { return {prepare_host(host), {}}; }
-    Prepared operator()(const RecordOperation& record) const { return {prepare_record(*record.event), {}}; }
+    Prepared operator()(const RecordOperation& record) const {
+        late_use::check_again(record.handle, *record.event);
+        return {prepare_record(*record.event), {}};
+    }
     Prepared operator()(const WaitOperation& wait) const {
+        late_use::check_again(wait.handle, *wait.event);
         Work work;
         work.after.push_back(wait.event->point);
         return {std::move(work), {}};

@@ -26,15 +26,16 @@ Status Completion::arm_by_word(CUstream stream) {
     return status;
 }
 
-// The event may be recorded again before it is reached. So a stream of ours waits for the record that is there.
-Status Completion::arm(CUevent event, bool may_be_captured) {
+// The event may be recorded again before it is reached. So a stream of ours waits for the record that is there. Others,
+// who may get its handle at any moment, may record it in a capture, of which that stream is a part then.
+Status Completion::arm(CUevent event) {
     const RelaxedCapture relaxed;
     const Status asked = cu.cuEventQuery(event);
     if (!asked.is(CUDA_ERROR_NOT_READY)) return context_.observe(asked);
     Signals& signals = Signals::of(context_);
     if (const Status status = signals.acquire_stream(aside_); !status.ok()) return status;
     Status status = context_.observe(cu.cuStreamWaitEvent(aside_, event, 0));
-    if (status.ok() && may_be_captured) {
+    if (status.ok()) {
         int captured = CU_STREAM_CAPTURE_STATUS_NONE;
         status = context_.observe(cu.cuStreamIsCapturing(aside_, &captured));
         if (captured != CU_STREAM_CAPTURE_STATUS_NONE) return Reason::capturing;  // the stream is lost to the capture

@@ -52,7 +52,7 @@ public:
     // or the latest record of `event`. A stream that others may capture writes no word, which would become part of
     // their graph. `stream_id`: as Stream::id().
     Status arm(abi::CUstream stream, std::uint64_t stream_id, bool may_be_captured);
-    Status arm(abi::CUevent event, bool may_be_captured);
+    Status arm(abi::CUevent event);
 
     // Instead of all else, if it is armed by an event of which nobody may ask, and that a capture may have.
     void forget_event() noexcept { context_.destroy_event(std::exchange(event_, nullptr)); }

@@ -16,7 +16,6 @@ GraphNode::GraphNode(int type) : type_(type) {}
 GraphNode::~GraphNode() = default;
 
 Status GraphDefinition::create(Context& context, Ref<GraphDefinition>& definition) {
-    if (is_forked()) return Reason::forked;
     if (!cu.cuGraphGetEdges_v2) return Status(Reason::absent, Entry::cuGraphGetEdges_v2);
     const ContextScope scope(context);
     if (!scope.status().ok()) return scope.status();

@@ -51,7 +51,6 @@ Status CaptureSession::capturing() const noexcept {
 }
 
 Status CaptureSession::begin() {
-    if (is_forked()) return Reason::forked;
     // See Device::has_graphs(): what we capture needs none itself, what others capture does (operands.hpp).
     if (!cu.cuUserObjectCreate) return Status(Reason::absent, Entry::cuUserObjectCreate);
     const ContextScope scope(context_);
@@ -127,7 +126,6 @@ void CaptureSession::lose(bool may_call) noexcept {
 }
 
 Status CaptureSession::end(CUgraph& graph, Ref<CapturedOperands>& operands) {
-    if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
@@ -174,7 +172,6 @@ bool CaptureSession::is_capturing() const noexcept {
 }
 
 Status CaptureSession::fork(Stream& stream, Ref<Stream>& forked) {
-    if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
@@ -195,7 +192,6 @@ Status CaptureSession::fork(Stream& stream, Ref<Stream>& forked) {
 }
 
 Status CaptureSession::join(Stream& stream, Stream& other) {
-    if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
@@ -246,7 +242,6 @@ Status CaptureSession::find_place(Stream& stream, Place& place) noexcept {
 }
 
 Status CaptureSession::add(Stream& stream, const Add& add) {
-    if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
@@ -262,7 +257,6 @@ Status CaptureSession::add(Stream& stream, const Add& add) {
 }
 
 Status CaptureSession::use(Stream& stream, const Use& use) {
-    if (is_forked()) return Reason::forked;
     const ContextScope scope(context_);
     if (!scope.status().ok()) return scope.status();
     const Lock lock(hierarchy_->mutex_);
@@ -272,7 +266,6 @@ Status CaptureSession::use(Stream& stream, const Use& use) {
 }
 
 Status CaptureSession::begin_call() noexcept {
-    if (is_forked()) return Reason::forked;
     hierarchy_->mutex_.lock();
     const Status status = capturing();
     if (!status.ok()) hierarchy_->mutex_.unlock();

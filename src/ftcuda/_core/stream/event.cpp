@@ -62,7 +62,7 @@ Status Event::arm(Completion& completion) {
     if (session_) return Reason::builders;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    return completion.arm(cu_event_, may_be_captured());
+    return completion.arm(cu_event_);
 }
 
 Status Event::record(CUstream cu_stream) noexcept {
