@@ -400,6 +400,7 @@ def test_each_call_fails_in_turn(operation, image):
                 lives = [result.live, *(run((entry, nth)).live for _ in range(5))]
                 leaked["event"] = min(after["event"] - before["event"] for before, after in pairwise(lives))
                 expected = lives[-1]
+            leaked["event"] = max(leaked["event"], 0)  # an idle one is destroyed where nobody could say if a capture has it
             if entry in DESTROYING:
                 told = getattr(result.error, "entry_point", "") == entry
                 told = told or any(entry in str(warning) for warning in result.warned)

@@ -78,8 +78,7 @@ Status Completion::look_for(std::chrono::microseconds patience) noexcept {
 void Completion::finish(Status status) noexcept {
     if (context_.usable().ok()) {
         Signals& signals = Signals::of(context_);
-        if (event_ != nullptr && status.ok()) context_.release_event(event_);
-        else if (event_ != nullptr) context_.destroy_event(event_);
+        if (event_ != nullptr) context_.release_event(event_, status);
         // After a failure nothing says that the stream has come there: a word that it may still write is nobody's.
         if (signal_.word != nullptr && status.ok()) signals.release(signal_);
         if (aside_ != nullptr && status.ok()) signals.release_stream(aside_);

@@ -232,8 +232,7 @@ bool is_over(Context& context, CUevent event) noexcept {
 Status wait_for(Context& context, CUevent event) noexcept {
     const RelaxedCapture relaxed;
     const Status status = context.observe(cu.cuEventSynchronize(event));
-    if (status.ok()) context.release_event(event);
-    else context.destroy_event(event);
+    context.release_event(event, status);
     return status;
 }
 

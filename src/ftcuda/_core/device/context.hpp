@@ -42,6 +42,11 @@ public:
     Status acquire_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void release_event(abi::CUevent event) EXCLUDES(events_mutex_);
     void destroy_event(abi::CUevent event) noexcept;
+    // After a question or a wait, of which `status` came.
+    void release_event(abi::CUevent event, Status status) {
+        if (status.is(abi::CUDA_ERROR_CAPTURED_EVENT)) destroy_event(event);
+        else release_event(event);
+    }
     // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
     Status record(abi::CUstream stream, abi::CUevent& event);
 

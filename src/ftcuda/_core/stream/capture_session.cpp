@@ -223,10 +223,12 @@ void CaptureSession::leave(Stream& part) noexcept {
 }
 
 Status CaptureSession::order(Stream& first, Stream& then) {
-    CUevent event = nullptr;
-    if (const Status status = context_.record(first.cu_stream(), event); !status.ok()) return status;
-    const Status status = context_.observe(cu.cuStreamWaitEvent(then.cu_stream(), event, 0));
-    context_.destroy_event(event);  // the capture has it: another thread that recorded it would crash the driver
+    CUevent event = nullptr;  // its own: the capture has it, and who recorded it elsewhere would crash the driver
+    Status status = context_.observe(cu.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
+    if (!status.ok()) return status;
+    status = context_.observe(cu.cuEventRecord(event, first.cu_stream()));
+    if (status.ok()) status = context_.observe(cu.cuStreamWaitEvent(then.cu_stream(), event, 0));
+    context_.destroy_event(event);
     return status;
 }
 

@@ -276,11 +276,16 @@ Status Stream::wait(Context& context, CUevent event) noexcept {
 }
 
 void Stream::release_event(CUevent event) const {
-    // A capture that had it and is over asks for nothing any more.
+    // A capture that had it and is over asks for nothing any more. The legacy stream is part of none.
     bool capturing = false;
-    const ContextScope scope(*context_);
-    if (scope.status().ok() && is_capturing(capturing).ok() && !capturing) context_->release_event(event);
-    else context_->destroy_event(event);
+    if (may_be_captured() && cu_stream_ != CU_STREAM_LEGACY) {
+        const ContextScope scope(*context_);
+        const Status status = scope.status().ok() ? is_capturing(capturing) : scope.status();
+        deferred_errors::add(status, "ask for a capture of", "stream");
+        capturing = capturing || !status.ok();
+    }
+    if (capturing) context_->destroy_event(event);
+    else context_->release_event(event);
 }
 
 Status Stream::wait(Stream& other) noexcept {
