@@ -118,20 +118,15 @@ def test_abstract():
 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="limits the memory of the whole device")
-def test_out_of_memory_collects_and_tries_again(device, stream):
-    from ftcuda.testing import simulation
-
-    simulation.limit_memory(1 << 20)
-    try:
-        cycle = [device.allocate(700_000, stream=stream)]
-        cycle.append(cycle)
-        del cycle  # unreachable, but not collected yet
-        device.allocate(700_000, stream=stream).close()
-        with pytest.raises(OutOfMemoryError, match="2097152 bytes.*are free") as caught:
-            device.allocate(2 << 20, stream=stream)
-        assert isinstance(caught.value, MemoryError) and caught.value.code == 2 and caught.value.entry_point
-    finally:
-        simulation.limit_memory(0)
+def test_out_of_memory_collects_and_tries_again(device, stream, limit_memory):
+    limit_memory(1 << 20)
+    cycle = [device.allocate(700_000, stream=stream)]
+    cycle.append(cycle)
+    del cycle  # unreachable, but not collected yet
+    device.allocate(700_000, stream=stream).close()
+    with pytest.raises(OutOfMemoryError, match="2097152 bytes.*are free") as caught:
+        device.allocate(2 << 20, stream=stream)
+    assert isinstance(caught.value, MemoryError) and caught.value.code == 2 and caught.value.entry_point
 
 
 @simulated_only
@@ -158,18 +153,15 @@ def test_an_allocation_is_tried_again_while_there_is_room(device, refusals):
 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="limits the memory of the whole device")
-def test_out_of_memory_stays_what_it_is(device, stream):
+def test_out_of_memory_stays_what_it_is(device, stream, limit_memory):
     """Mutant: the error of a wait that another thread's capture refuses takes the place of the allocation's."""
-    from ftcuda.testing import faults, simulation
+    from ftcuda.testing import faults
 
-    simulation.limit_memory(1 << 20)
-    try:
-        with faults.failing("cuCtxSynchronize", 900) as refused:
-            with pytest.raises(OutOfMemoryError, match="are free"):
-                device.allocate(2 << 20, stream=stream)
-            assert refused.hits == 1
-    finally:
-        simulation.limit_memory(0)
+    limit_memory(1 << 20)
+    with faults.failing("cuCtxSynchronize", 900) as refused:
+        with pytest.raises(OutOfMemoryError, match="are free"):
+            device.allocate(2 << 20, stream=stream)
+        assert refused.hits == 1
 
 
 def test_allocation_from_many_threads(device):
