@@ -12,6 +12,7 @@ PLACES = 2  # of graphs of each kind, each of which is replaced now and then
 STREAMS = 3
 VALUES = 4
 PARTS = 3  # of a graph with parameters, and as many kernels that are told where to count
+SPLITS = 4  # builders of two parts
 TURNS = 12
 
 
@@ -27,7 +28,7 @@ class ArrayOfOthers:
 
 class AllOfGraphs(Hazard):
     """Each launch that returned ran once and whole, in its own stream, whoever captures, changes, replaces or closes
-    graphs, and orders streams, meanwhile.
+    graphs, and orders streams, meanwhile; and what was added to a part of a builder is in its graph.
     """
 
     oracle = (
@@ -45,6 +46,7 @@ class AllOfGraphs(Hazard):
         state.child = self.env.device.create_graph_builder().begin_building()
         launch(state.child, self.env.one, self.env.tally, state.embedded.buffer, state.zero.buffer, 0)
         state.child.end_building()
+        state.splits = [self.new_split(state) for _ in range(SPLITS)]
         state.bound = [self.new_bound(state, random) for _ in range(PLACES)]
         state.nodes = [self.new_nodes(state, random) for _ in range(PLACES)]
         return state
@@ -54,6 +56,15 @@ class AllOfGraphs(Hazard):
         array = np.frombuffer(buffer, np.int32)
         array[:] = 0
         return SimpleNamespace(buffer=buffer, array=array)
+
+    def new_split(self, state):
+        """A builder of two parts, to the second of which threads add until it is joined."""
+        child = self.env.device.create_graph_builder().begin_building()
+        counts = self.counters(state.resource)
+        launch(child, self.env.one, self.env.tally, counts.buffer, state.zero.buffer, 0)
+        child.end_building()
+        first, second = self.env.device.create_graph_builder().begin_building().split(2)
+        return SimpleNamespace(first=first, second=second, child=child, array=counts.array, embedded=[])
 
     def new_bound(self, state, random):
         """A graph that counts in as many branches where a launch says, and once more in a graph within it."""
@@ -93,7 +104,7 @@ class AllOfGraphs(Hazard):
         )  # fmt: skip
         for _ in range(TURNS):
             place, where = int(random.integers(PLACES)), int(random.integers(STREAMS))
-            way = int(random.integers(12))
+            way = int(random.integers(14))
             if way < 3:
                 value = int(random.integers(VALUES))
                 mine.wanted[where, value] += self.launch_bound(state, place, where, mine.bound[where], value)
@@ -106,14 +117,22 @@ class AllOfGraphs(Hazard):
                 launch(state.streams[where], self.env.one, self.env.tally, *arguments)
                 mine.launched[where] += 1
                 state.streams[where].wait(state.streams[int(random.integers(STREAMS))])
-            else:
+            elif way < 12:
                 self.interfere(state, place, random)
+            else:
+                self.build(state.splits[int(random.integers(SPLITS))], joins=way == 12)
         state.seen.append(mine)
         return TURNS
 
     def launch_bound(self, state, place, where, counters, value):
         bound = state.bound[place]
         return unless_closed(lambda: bound.launch(state.streams[where], counts=counters.buffer, value=value))
+
+    def build(self, split, joins):
+        if joins:
+            unless_closed(lambda: GraphBuilder.join(split.first, split.second))
+        elif unless_closed(lambda: split.second.embed(split.child)):
+            split.embedded.append(1)
 
     def interfere(self, state, place, random):
         way = int(random.integers(6))
@@ -164,7 +183,20 @@ class AllOfGraphs(Hazard):
             self.check_nodes(nodes)
             if any(nodes is each for each in state.nodes):
                 self.check_last(state, nodes)
+        self.check_splits(state)
         self.check_memory(state)
+
+    def check_splits(self, state):
+        for split in state.splits:
+            self.build(split, joins=True)
+            graph = split.first.end_building().complete()
+            graph.launch(state.streams[0])
+            state.streams[0].sync()
+            if split.array[0] != len(split.embedded):
+                raise AssertionError(f"{len(split.embedded)} graphs within one counted {split.array[0]}")
+            graph.close()
+            split.first.close()
+            split.child.close()
 
     def check_nodes(self, nodes):
         first, second = (array.tolist() for array in nodes.arrays)

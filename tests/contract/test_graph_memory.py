@@ -441,13 +441,11 @@ def test_a_launch_may_find_no_memory(driver, memory):
     driver.call("cuDeviceGraphMemTrim", c_int(0))
 
 
-@simulated_only
-def test_other_memory_is_not_freed_into_a_capture(driver, memory, violations):
+def test_other_memory_is_not_freed_into_a_capture(driver, memory):
     stream, other = driver.stream(), driver.stream()
     plain = allocate(driver, other)
     driver.begin(stream)
     assert driver.result("cuMemFreeAsync", plain, stream) == INVALID_VALUE
-    driver.end(stream)
-    assert violations() == ["memory freed into a capture"]
+    driver.end(stream)  # well: the capture goes on
     free(driver, other, plain)
     driver.call("cuStreamSynchronize", other)

@@ -746,6 +746,28 @@ def test_a_part_is_joined_once(make_builder):
 
 @simulated_only
 @pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
+@pytest.mark.parametrize("way", ["embed", "split", "condition", "conditional"])
+def test_nothing_is_added_to_a_part_that_is_joined_meanwhile(device, make_builder, way):
+    """It would be behind what the part was joined to, and the capture could not end."""
+    if "condition" in way and not device.features.conditional_graphs:
+        pytest.skip(reason="conditional nodes need a driver of CUDA 12.3")
+    child = make_builder().begin_building().end_building()
+    builder = make_builder().begin_building()
+    _, part = builder.split(2)
+    condition = builder.create_condition() if way == "conditional" else None
+    calls = {
+        "embed": lambda: part.embed(child),
+        "split": lambda: part.split(2),
+        "condition": part.create_condition,
+        "conditional": lambda: part.if_then(condition),
+    }
+    refused = meet("cuStreamWaitEvent", lambda: GraphBuilder.join(builder, part), calls[way])
+    assert isinstance(refused, ClosedError)
+    builder.end_building()
+
+
+@simulated_only
+@pytest.mark.thread_unsafe(reason="plans a fault for the whole process")
 @pytest.mark.parametrize("destroys", ["graph", "builder of a graph with a copy"])
 def test_what_was_made_of_a_graph_ends_when_nobody_is_in_it(device, destroys):
     """The driver looks at the graph that an executable or a copy was made of when it destroys them.

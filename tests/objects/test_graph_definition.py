@@ -439,6 +439,7 @@ def test_destroyed_nodes(kernels, make_log, stream):
     for call in (lambda: one.grid, lambda: one.launch(ONE, kernels.nothing), lambda: one.succ.add(two), lambda: list(one.succ), lambda: two in one.pred, lambda: graph[one].disable()):
         with pytest.raises(RuntimeError, match="destroyed"):
             call()
+    assert "before a destroyed node" in repr(one.pred) and "behind a destroyed node" in repr(one.succ)
     graph.launch(stream)
     stream.sync()
     assert log.written() == [1, 2, 3]
@@ -904,6 +905,20 @@ def test_an_update_that_is_refused_changes_nothing(device, kernels, make_words, 
     graph[put].enable()
     assert in_each_stream(device, graph, view) == [[1, 0x01010101]] * 4
     graph.close()
+
+
+@simulated_only
+def test_an_update_says_what_it_could_not_take_back(kernels, make_words, make_definition):
+    memory, _ = make_words()
+    first, put, _ = make_definition(memory, 1)
+    graph = first.instantiate()
+    graph[put].disable()
+    other = GraphDefinition()
+    other.launch(ONE, kernels.put, memory, 2)
+    with faults.failing("cuGraphNodeSetEnabled", 999, nth=2), pytest.warns(ftcuda.CUDAWarning, match="disable node again"):
+        with pytest.raises(CUDAError, match="cannot update"):
+            graph.update(other)
+        graph.close()
 
 
 def test_an_update_cannot_bring_back_a_node_that_was_destroyed(device, make_words, make_definition):

@@ -1,6 +1,5 @@
 #include "lost_captures.hpp"
 
-#include "../state/allocations.hpp"
 #include "violations.hpp"
 
 #include <algorithm>
@@ -30,11 +29,6 @@ void stream_destroyed(const Stream& stream) {
     if (!stream.capture || (stream.capture->origin.get() != &stream && !leaves_work_behind(stream))) return;
     violation("stream destroyed while it captures");
     stream.capture->invalidated = true;  // of one that only joined it: nothing can end it well any more
-}
-
-void memory_freed_in(const Stream& stream, std::uint64_t begin) {
-    const Allocation* const allocation = allocation_at(begin);
-    if (stream.capture && (allocation == nullptr || !allocation->of_graph)) violation("memory freed into a capture");
 }
 
 void event_recorded_by_others() { violation("event recorded that is part of a capture"); }

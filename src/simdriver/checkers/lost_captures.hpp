@@ -7,7 +7,6 @@
 namespace ftcuda::sim::lost_captures {
 
 void stream_destroyed(const Stream& stream);
-void memory_freed_in(const Stream& stream, std::uint64_t begin);
 // While the capture that had recorded the event last goes on: drivers crash then, or when it ends.
 void event_recorded_by_others();
 // It is instantiated, or the end of a capture: drivers crash where a capture that failed was into one of its bodies.

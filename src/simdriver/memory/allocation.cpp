@@ -2,7 +2,6 @@
 #include "../calls/gate.hpp"
 #include "../checkers/double_destruction.hpp"
 #include "../checkers/early_free.hpp"
-#include "../checkers/lost_captures.hpp"
 #include "../checkers/races.hpp"
 #include "../checkers/stale_handles.hpp"
 #include "../state/allocations.hpp"
@@ -80,7 +79,6 @@ CUresult capture_allocation(Stream& stream, const Pool& pool, std::size_t bytes,
 
 CUresult capture_free(Stream& stream, CUdeviceptr pointer) {
     if (const CUresult result = check_capture(stream); result != CUDA_SUCCESS) return result;
-    lost_captures::memory_freed_in(stream, pointer);
     Operation operation;
     if (const CUresult result = describe_free(pointer, *stream.capture->graph, operation); result != CUDA_SUCCESS)
         return result;

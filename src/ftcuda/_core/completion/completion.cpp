@@ -55,6 +55,7 @@ Status Completion::ask() noexcept {
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
     const Status status = cu.cuEventQuery(event_);
+    if (is_of_capture(status)) return Reason::capturing;  // that others began and ended while it was armed
     return status.is(CUDA_ERROR_NOT_READY) ? status : context_.observe(status);
 }
 

@@ -113,19 +113,38 @@ void end_references() noexcept {
     while (Retained* const found = references.take()) end(found);
 }
 
-// Whether nothing uses what is retained any more: its work is done, or ended with its context.
-bool has_ended(Retained& retained) noexcept {
+// CUDA_ERROR_NOT_READY while the work goes on, or others capture the stream.
+Status ask(Retained& retained) noexcept {
+    constexpr Status not_ready = Status::from_driver(CUDA_ERROR_NOT_READY, Entry::cuEventQuery);
     Context& context = *retained.context;
-    if (context.usable().ok()) return is_over(context, retained.event);
-    context.release_event(retained.event);
-    return true;
+    if (!context.usable().ok()) return {};  // it ended with its context
+    if (retained.event == nullptr) {
+        const Status status = retained.mark(retained.event);
+        if (!status.ok()) return status.reason() == Reason::capturing ? not_ready : status;
+    }
+    const Status status = context.ask(retained.event);
+    if (!is_of_capture(status)) return status.ok() ? status : not_ready;
+    context.destroy_event(std::exchange(retained.event, nullptr));
+    return retained.mark ? not_ready : status;
 }
 
 // One of those that wait for events, if it is over.
 Retained* take_if_over() noexcept {
     Retained* const oldest = waiting_queue.take();
-    if (oldest == nullptr || has_ended(*oldest)) return oldest;
-    waiting_queue.put(*oldest);
+    if (oldest == nullptr) return nullptr;
+    const Status status = ask(*oldest);
+    if (status.ok()) {
+        if (oldest->event != nullptr) oldest->context->release_event(oldest->event);
+        return oldest;
+    }
+    if (status.is(CUDA_ERROR_NOT_READY)) {
+        waiting_queue.put(*oldest);
+        return nullptr;
+    }
+    // Nothing says when the work is done.
+    if (!is_of_capture(status)) deferred_errors::add(status, "mark", "work");
+    release_when_idle(*oldest->context, Retention(oldest));
+    pending.fetch_sub(1);
     return nullptr;
 }
 
@@ -162,6 +181,17 @@ Service::Pause Sweep::turn() noexcept {
     return is_pending() ? Pause(pause) : for_ever;
 }
 
+void put_waiting(Context& context, Retention retention) noexcept {
+    retention->context = &context;
+    const bool is_long = waiting_queue.count() >= many;
+    pending.fetch_add(1);
+    waiting_queue.put(*retention.release());
+    sweep.wake();
+    for (int looks = is_long ? 2 : 0; looks != 0; --looks) {
+        if (Retained* const found = take_if_over()) put_over(*found);
+    }
+}
+
 // Of a graph that is gone; called by the driver, which is not to be called from here.
 void graph_is_gone(void* retained) { Release()(static_cast<Retained*>(retained)); }
 
@@ -176,27 +206,20 @@ void Release::operator()(Retained* retained) const noexcept {
 
 void release_after(Context& context, CUevent event, Retention retention) noexcept {
     if (event == nullptr || is_forked()) return;
-    retention->context = &context;
     retention->event = event;
-    const bool is_long = waiting_queue.count() >= many;
-    pending.fetch_add(1);
-    waiting_queue.put(*retention.release());
-    sweep.wake();
-    for (int looks = is_long ? 2 : 0; looks != 0; --looks) {
-        if (Retained* const found = take_if_over()) put_over(*found);
-    }
+    put_waiting(context, std::move(retention));
 }
 
-void release_after_work(Context& context, CUstream stream, Retention retention) noexcept {
-    if (!retention) return;  // it is a graph's
-    CUevent event = nullptr;
-    const Status status = context.record(stream, event);
-    if (status.ok()) {
-        release_after(context, event, std::move(retention));
-    } else if (context.usable().ok()) {
-        deferred_errors::add(status, "retain", "an array");
-        release_when_idle(context, std::move(retention));
-    }  // else the context has failed, and no work uses anything any more
+void release_after_capture(Context& context, Mark mark, Retention retention) noexcept {
+    if (is_forked()) return;
+    retention->mark = std::move(mark);
+    put_waiting(context, std::move(retention));
+}
+
+void act_after_capture(Context& context, Mark mark, std::function<void()> act) {
+    Retention retention;
+    retain(retention, Ref<Shared>::adopt(new PutOff(std::move(act))));
+    release_after_capture(context, std::move(mark), std::move(retention));
 }
 
 void release_when_idle(Context& context, Retention retention) {
@@ -205,14 +228,17 @@ void release_when_idle(Context& context, Retention retention) {
     retention.release();
 }
 
-Status release_with_graph(Context& context, CUgraph graph, Retention retention) noexcept {
+Status release_with_graph(Context& context, CUgraph graph, Retention retention, bool is_in_use) noexcept {
     CUuserObject object = nullptr;
-    Status status = context.observe(
-        cu.cuUserObjectCreate(&object, retention.get(), graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
-    if (!status.ok()) return status;
-    retention.release();  // the driver's, which calls graph_is_gone
+    Retained* const retained = retention.release();  // the driver's, which calls graph_is_gone
+    Status status =
+        context.observe(cu.cuUserObjectCreate(&object, retained, graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    if (!status.ok()) {
+        if (!is_in_use) Release()(retained);
+        return status;
+    }
     status = context.observe(cu.cuGraphRetainUserObject(graph, object, 1, CU_GRAPH_USER_OBJECT_MOVE));
-    if (!status.ok()) cu.cuUserObjectRelease(object, 1).ignore();
+    if (!status.ok() && !is_in_use) cu.cuUserObjectRelease(object, 1).ignore();
     return status;
 }
 

@@ -15,6 +15,9 @@
 
 namespace ftcuda::core::deferred_release {
 
+// Records `event`, one of the context's, behind work, or says why it cannot be: as Stream::mark().
+using Mark = std::function<Status(abi::CUevent& event)>;
+
 // What is retained by one submission. Made before the work is submitted, so that nothing can fail after that.
 struct Retained {
     explicit Retained(void* of_caller) noexcept : object(of_caller) {}
@@ -28,6 +31,7 @@ struct Retained {
     Retained* next = nullptr;
     Context* context = nullptr;    // of the event
     abi::CUevent event = nullptr;  // null: nothing to wait for
+    Mark mark;                     // of work that nothing marks yet; else null
 };
 
 // Where nothing else is said, a retained object is over: pop_done() or the service comes to it.
@@ -47,17 +51,21 @@ inline void retain(Retention& retention, Ref<Shared> further) {
 // is run later, by pop_done() or the service. False elsewhere.
 bool put_off(std::function<void()> act);
 
-// Until `event` is reached; takes the event over. A null event is reached.
+// Until `event` is reached; takes the event over. A null event is reached. If a capture had the event: until the next
+// synchronize() of the context.
 void release_after(Context& context, abi::CUevent event, Retention retention) noexcept;
 
-// Until all is done that was submitted to `stream` so far. By who is inside the stream, its context current.
-void release_after_work(Context& context, abi::CUstream stream, Retention retention) noexcept;
+// Until the work is done that `mark` marks, which answers `capturing` for some time: others capture the stream.
+void release_after_capture(Context& context, Mark mark, Retention retention) noexcept;
+// Runs `act` then, as put_off().
+void act_after_capture(Context& context, Mark mark, std::function<void()> act);
 
 // Until the next synchronize() of the context (context_wait.hpp).
 void release_when_idle(Context& context, Retention retention);
 
-// For as long as `graph`, what it is instantiated as, and their work. By who captures it.
-Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention) noexcept;
+// For as long as `graph`, what it is instantiated as, and their work. By who captures it. `is_in_use`: the graph uses
+// it already, so that it is kept for ever if the driver fails.
+Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention, bool is_in_use) noexcept;
 
 // Ways to come after an event, which the context gets back: true if it is reached, or else the event stays the
 // caller's; waited for by the caller.

@@ -79,14 +79,14 @@ Status Context::record(CUstream stream, CUevent& event) {
     return status;
 }
 
-bool Context::is_reached(CUevent event) noexcept {
+Status Context::ask(CUevent event) noexcept {
     const ContextScope scope(*this);
     const RelaxedCapture relaxed;
     Status status = scope.status();
     if (status.ok()) status = cu.cuEventQuery(event);
-    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY))
+    if (status.reason() == Reason::driver && !status.is(CUDA_ERROR_NOT_READY) && !is_of_capture(status))
         deferred_errors::add(observe(status), "query", "event");
-    return status.ok();
+    return status;
 }
 
 Status Context::housekeeping_stream(CUstream& stream) {

@@ -14,6 +14,12 @@ class Signals;
 class Staging;
 class Stream;
 
+// What a question for an event, or a wait for it, comes to if a capture has recorded it: one that goes on, and that is
+// spoilt by this, or one that is over (driver 580).
+constexpr bool is_of_capture(Status status) noexcept {
+    return status.is(abi::CUDA_ERROR_CAPTURED_EVENT) || status.is(abi::CUDA_ERROR_INVALID_VALUE);
+}
+
 class Context {
 public:
     Context(Device& device, abi::CUcontext cu_context) noexcept : device_(device), cu_context_(cu_context) {}
@@ -37,21 +43,25 @@ public:
 
     // An idle event without timing; give it back when no call of ours needs it. A recorded event may be given back
     // while a stream still waits for it: the wait uses the record as it was when the wait was submitted. Not so an
-    // event that a running capture has recorded: the next one to record it would crash the driver. So what was not
-    // reached is given back by the stream in which it was recorded (Stream::release_event), or destroyed.
+    // event that a running capture has recorded: the next one to record it would crash the driver. Stream::mark() makes
+    // none of these; what was recorded otherwise is given back by its stream (Stream::release_event), or destroyed.
     Status acquire_event(abi::CUevent& event) EXCLUDES(events_mutex_);
     void release_event(abi::CUevent event) EXCLUDES(events_mutex_);
     void destroy_event(abi::CUevent event) noexcept;
     // After a question or a wait, of which `status` came.
     void release_event(abi::CUevent event, Status status) {
-        if (status.is(abi::CUDA_ERROR_CAPTURED_EVENT)) destroy_event(event);
+        if (is_of_capture(status)) destroy_event(event);
         else release_event(event);
     }
-    // One that is recorded behind all that was submitted to `stream` so far; null on failure. With the context current.
+    // One that is recorded behind all that was submitted to `stream`, of the context's own, so far; null on failure.
+    // Streams of users mark instead (Stream::mark). With the context current.
     Status record(abi::CUstream stream, abi::CUevent& event);
 
-    // Whether the work behind a recorded event is done; false also where that cannot be known.
-    bool is_reached(abi::CUevent event) noexcept;
+    // Whether the work behind a recorded event is done; false also where that cannot be known, as of an event that a
+    // capture had.
+    bool is_reached(abi::CUevent event) noexcept { return ask(event).ok(); }
+    // The same: CUDA_ERROR_NOT_READY, or what else came of it, which is said as a failure of nobody's call.
+    Status ask(abi::CUevent event) noexcept;
 
     // A stream of our own, for frees that have no other stream to be ordered in.
     Status housekeeping_stream(abi::CUstream& stream);

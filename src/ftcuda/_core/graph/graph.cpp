@@ -296,7 +296,9 @@ Status Graph::update_first(CUgraph graph, CUgraphExecUpdateResultInfo& info) noe
     const Lock lock(instances_[0].mutex);
     Status status = enable_disabled(true);
     if (status.ok()) status = Status(cu.cuGraphExecUpdate_v2(first_, graph, &info));
-    if (!status.ok()) enable_disabled(false).ignore();
+    if (status.ok()) return status;
+    const Status taken_back = context_.observe(enable_disabled(false));
+    if (taken_back.reason() == Reason::driver) deferred_errors::add(taken_back, "disable", "node again");
     return status;
 }
 
@@ -400,21 +402,22 @@ void Graph::release_after_launches(const Ref<Shared>& operands) noexcept {
     }
     uses_.visit([&](Use& use, std::uint64_t) {
         if (use.event != nullptr ? context_.is_reached(use.event) : use.stream->is_finished()) return;
-        CUstream stream = nullptr;
-        const bool is_known = find_stream_behind(use, stream);
-        if (is_known) deferred_release::release_after_work(context_, stream, retained(operands));
-        else deferred_release::release_when_idle(context_, retained(operands));
+        if (use.event == nullptr) return use.stream->retain_until_done(retained(operands));
+        CUevent event = nullptr;
+        const Status status = mark_behind(use.event, event);
+        if (status.ok()) return deferred_release::release_after(context_, event, retained(operands));
+        if (status.reason() != Reason::capturing) deferred_errors::add(status, "retain", "a graph");
+        deferred_release::release_when_idle(context_, retained(operands));
     });
 }
 
 // A default stream may be another thread's, which this one cannot name: a stream of ours waits for its event.
-bool Graph::find_stream_behind(const Use& use, CUstream& stream) noexcept {
-    if (use.event != nullptr)
-        return context_.housekeeping_stream(stream).ok() &&
-               context_.observe(cu.cuStreamWaitEvent(stream, use.event, 0)).ok();
-    bool capturing = false;
-    stream = use.stream->cu_stream();
-    return use.stream->is_capturing(capturing).ok() && !capturing;
+Status Graph::mark_behind(CUevent work, CUevent& event) noexcept {
+    CUstream stream = nullptr;
+    if (const Status status = context_.housekeeping_stream(stream); !status.ok()) return status;
+    const Status status = context_.observe(cu.cuStreamWaitEvent(stream, work, 0));
+    if (is_of_capture(status)) return Reason::capturing;
+    return status.ok() ? context_.record(stream, event) : status;
 }
 
 void Graph::destroy() noexcept {

@@ -120,8 +120,8 @@ private:
     void release_after_launches(const GraphNode::Kept& kept) noexcept;
     void release_after_launches(const std::map<const GraphNode*, ChangedNode>& changed) noexcept;
     void release_after_launches(const std::vector<Ref<Shared>>& gone) noexcept;
-    // A stream whose work from now on comes after that of `use`. False: nobody knows one.
-    bool find_stream_behind(const Use& use, abi::CUstream& stream) noexcept;
+    // An event of the context's behind what the event of a use is behind; `capturing` if a capture may have that.
+    Status mark_behind(abi::CUevent work, abi::CUevent& event) noexcept;
 
     // Constant after construction.
     Context& context_;

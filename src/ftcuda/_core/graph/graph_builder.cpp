@@ -39,7 +39,6 @@ Status GraphBuilder::definition(Ref<GraphDefinition>& definition) {
 }
 
 Status GraphBuilder::split(Ref<GraphBuilder>& part) {
-    if (is_closed()) return Reason::closed;
     Ref<Stream> forked;
     if (const Status status = session_->fork(*stream_, forked); !status.ok()) return status;
     part = Ref<GraphBuilder>::adopt(new GraphBuilder(session_, std::move(forked), Kind::part));
@@ -49,7 +48,6 @@ Status GraphBuilder::split(Ref<GraphBuilder>& part) {
 Status GraphBuilder::join(GraphBuilder& part) { return session_->join(*stream_, *part.stream_); }
 
 Status GraphBuilder::embed(GraphBuilder& child) {
-    if (is_closed()) return Reason::closed;
     Ref<GraphDefinition> embedded;
     if (const Status status = child.definition(embedded); !status.ok()) return status;
     return session_->add(*stream_, [&](const CaptureSession::Place& place, CUgraphNode& node) {
@@ -93,7 +91,6 @@ Status GraphBuilder::call(CUhostFn function, void* user_data, deferred_release::
 
 Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uint64_t& condition) {
     if (!cu.cuGraphConditionalHandleCreate) return Status(Reason::absent, Entry::cuGraphConditionalHandleCreate);
-    if (is_closed()) return Reason::closed;
     return session_->use(*stream_, [&](CUgraph graph) {
         const Status made =
             cu.cuGraphConditionalHandleCreate(&condition, graph, stream_->context().cu_context(), value,
@@ -105,7 +102,6 @@ Status GraphBuilder::create_condition(bool has_default, unsigned value, std::uin
 
 Status GraphBuilder::add_conditional(std::uint64_t condition, int type, std::vector<Ref<GraphBuilder>>& bodies) {
     if (!cu.cuStreamBeginCaptureToGraph) return Status(Reason::absent, Entry::cuStreamBeginCaptureToGraph);
-    if (is_closed()) return Reason::closed;
     // What can fail comes before the node, which nobody could take out again.
     Status status;
     for (Ref<GraphBuilder>& body : bodies) {

@@ -35,20 +35,37 @@ private:
     static inline std::atomic<int> threads_{0};  // relaxed: a hint, which stands for nothing else
 };
 
-// Makes what `stream` does from now on wait for the work behind `use`. With the context of `stream` current.
+// Makes what `stream` does from now on wait for the work behind `use`; `capturing` if a capture may have that. With the
+// context of `stream` current.
 Status order_after(const Use& use, CUstream stream) noexcept {
-    const RelaxedCapture relaxed;
     Context& context = use.stream->context();
-    if (use.event != nullptr) return context.observe(cu.cuStreamWaitEvent(stream, use.event, 0));
-    CUevent event = nullptr;
-    {
-        const ContextScope scope(context);
-        if (!scope.status().ok()) return scope.status();
-        if (const Status status = context.record(use.stream->cu_stream(), event); !status.ok()) return status;
+    CUevent event = use.event;
+    if (event == nullptr) {
+        if (const Status status = use.stream->mark(event); !status.ok()) return status;
     }
+    const RelaxedCapture relaxed;
     const Status status = context.observe(cu.cuStreamWaitEvent(stream, event, 0));
-    use.stream->release_event(event);
-    return status;
+    if (use.event == nullptr) context.release_event(event);
+    return is_of_capture(status) ? Status(Reason::capturing) : status;
+}
+
+// Waits for it in the host.
+Status wait_for(const Use& use) noexcept {
+    if (use.event == nullptr) return use.stream->wait_until_idle();
+    Context& context = use.stream->context();
+    const ContextScope scope(context);
+    if (!scope.status().ok()) return scope.status();
+    const RelaxedCapture relaxed;
+    const Status status = context.observe(cu.cuEventSynchronize(use.event));
+    return is_of_capture(status) ? Status(Reason::capturing) : status;
+}
+
+Status ask_whether_idle(const Use& use, bool& idle) noexcept {
+    if (use.event == nullptr) return use.stream->is_idle(idle);
+    const Status status = use.stream->context().ask(use.event);
+    idle = status.ok();
+    if (is_of_capture(status)) return Reason::capturing;
+    return status.is(CUDA_ERROR_NOT_READY) ? Status() : status;
 }
 
 }  // namespace
@@ -293,57 +310,55 @@ void Buffer::mark_use(Stream& stream) noexcept {
 Buffer::FreePlan Buffer::plan_in_stream() noexcept {
     FreePlan plan;
     if (unordered_.load(std::memory_order_relaxed)) return plan;
-    // The stream to free in: the one named at close(), else the home stream, if it is still in the set; never one that
-    // is capturing, where the free would become part of the graph.
-    const std::uint64_t wanted = free_in_.load(std::memory_order_relaxed);
+    // The stream to free in: the one named at close(), else the home stream, if it is still in the set.
+    const std::uint64_t named = free_in_.load(std::memory_order_relaxed);
+    const std::uint64_t wanted = named != 0 ? named : home_id_;
     const Use* target = nullptr;
-    bool any_capturing = false;
+    std::size_t count = 0;
     uses_.for_each([&](Use& use) {
-        if (use.event != nullptr || !plan.status.ok()) return;
-        bool capturing = false;
-        plan.status = use.stream->is_capturing(capturing);
-        any_capturing = any_capturing || capturing;
-        const std::uint64_t id = use.stream_id.load(std::memory_order_relaxed);
-        if (id == (wanted != 0 ? wanted : home_id_)) target = &use;
+        ++count;
+        if (use.event == nullptr && use.stream_id.load(std::memory_order_relaxed) == wanted) target = &use;
     });
-    // Work before a capture may still run, and nothing outside the capture can wait for it now.
-    if (any_capturing || !plan.status.ok()) return plan;
+    const auto order = [&](CUstream stream) {
+        plan.stream = stream;
+        uses_.for_each([&](Use& use) {
+            if (&use != target && plan.status.ok()) plan.status = order_after(use, stream);
+        });
+    };
     if (target != nullptr) {
-        plan.home = target->stream;
-        plan.stream = plan.home->cu_stream();
-    } else {
-        plan.status = context_->housekeeping_stream(plan.stream);
+        // What waits in a stream that others capture ends their capture, and what a graph allocated, theirs would free.
+        const Stream::Alone alone(*target->stream);
+        if (alone || (count == 1 && !captured_memory_)) {
+            plan.home = target->stream;
+            order(plan.home->cu_stream());
+        } else {
+            target = nullptr;
+        }
     }
-    uses_.for_each([&](Use& use) {
-        if (&use != target && plan.status.ok()) plan.status = order_after(use, plan.stream);
-    });
+    if (target == nullptr) {
+        CUstream stream = nullptr;
+        plan.status = context_->housekeeping_stream(stream);
+        order(stream);
+    }
     if (plan.status.ok()) plan.when = FreePlan::When::in_stream;
+    // Work before a capture may still run, and nothing outside the capture can wait for it now.
+    if (plan.status.reason() == Reason::capturing) plan.status = {};
     return plan;
 }
 
 Buffer::FreePlan Buffer::plan_now() noexcept {
     FreePlan plan;
-    const RelaxedCapture relaxed;
-    bool any_capturing = false;
     uses_.for_each([&](Use& use) {
-        Context& context = use.stream->context();
-        const ContextScope scope(context);
-        if (plan.status.ok()) plan.status = scope.status();
-        if (!plan.status.ok()) return;
-        if (use.event != nullptr) {
-            plan.status = context.observe(cu.cuEventSynchronize(use.event));
-            return;
-        }
-        bool capturing = false;
-        plan.status = use.stream->is_capturing(capturing);
-        any_capturing = any_capturing || capturing;
-        if (plan.status.ok() && !capturing)
-            plan.status = context.observe(cu.cuStreamSynchronize(use.stream->cu_stream()));
+        if (plan.status.ok()) plan.status = wait_for(use);
     });
     // A use that could not be marked may still run.
-    const bool all_known = !any_capturing && !unordered_.load(std::memory_order_relaxed);
-    if (all_known && plan.status.ok()) plan.when = FreePlan::When::now;
+    if (plan.status.ok() && !unordered_.load(std::memory_order_relaxed)) plan.when = FreePlan::When::now;
+    if (plan.status.reason() == Reason::capturing) plan.status = {};
     return plan;
+}
+
+Status Buffer::FreePlan::mark(Context& context, CUevent& event) const noexcept {
+    return home != nullptr ? home->mark_surely(event) : context.record(stream, event);
 }
 
 Status Buffer::carry_out(const FreePlan& plan) noexcept {
@@ -395,6 +410,7 @@ void Buffer::go_on(windows::Waiter* waiter, bool only_closed) noexcept {
 
 void Buffer::free(ReleasedHolder* released) noexcept {
     if (deferred_release::put_off([self = Ref<Buffer>(*this)] { self->free(nullptr); })) return;
+    if (context_->may_destroy() && put_off_for_capture()) return;
     const bool is_graphs =
         captured_memory_ && (freed_in_graph_.load(std::memory_order_relaxed) || !captured_memory_->was_launched());
     if (resource_ && bytes_ != 0 && !is_graphs && context_->may_destroy()) {
@@ -411,6 +427,22 @@ void Buffer::free(ReleasedHolder* released) noexcept {
     resource_ = {};
 }
 
+bool Buffer::put_off_for_capture() {
+    if (idle_.load(std::memory_order_relaxed)) return false;
+    deferred_release::Mark mark;
+    uses_.for_each([&](Use& use) {
+        if (mark || use.event != nullptr || !use.stream->may_be_captured()) return;
+        const ContextScope scope(use.stream->context());
+        bool capturing = false;
+        if (scope.status().ok() && use.stream->is_capturing(capturing).ok() && capturing)
+            mark = use.stream->mark_later();
+    });
+    if (!mark) return false;
+    deferred_release::act_after_capture(*context_, std::move(mark),
+                                        [self = Ref<Buffer>(*this)] { self->free(nullptr); });
+    return true;
+}
+
 void Buffer::credit(Charge* latest) noexcept {
     // The resource inside first: one around it must not let others allocate before that one knows of the free.
     if (latest == nullptr) return;
@@ -423,18 +455,9 @@ Status Buffer::ask_whether_idle(bool& idle) noexcept {
     idle = !unordered_.load(std::memory_order_relaxed);
     Status status;
     uses_.for_each([&](Use& use) {
-        if (!idle || !status.ok()) return;
-        Context& context = use.stream->context();
-        const ContextScope scope(context);
-        bool capturing = false;
-        status = scope.status();
-        if (status.ok() && use.event == nullptr) status = use.stream->is_capturing(capturing);
-        if (status.ok() && !capturing) {
-            status = use.event != nullptr ? cu.cuEventQuery(use.event) : cu.cuStreamQuery(use.stream->cu_stream());
-        }
-        idle = status.ok() && !capturing;
-        status = status.is(CUDA_ERROR_NOT_READY) ? Status() : context.observe(status);
+        if (idle && status.ok()) status = core::ask_whether_idle(use, idle);
     });
+    idle = idle && status.ok();
     return status;
 }
 
@@ -447,9 +470,9 @@ void Buffer::hand_out(ReleasedHolder* released) noexcept {
         FreePlan plan{scope.status()};
         if (plan.status.ok()) plan.status = ask_whether_idle(idle);
         if (plan.status.ok() && !idle) plan = plan_in_stream();
-        if (plan.when == FreePlan::When::in_stream) plan.status = context_->record(plan.stream, event);
+        if (plan.when == FreePlan::When::in_stream) plan.status = plan.mark(*context_, event);
         if (!plan.status.ok() || (plan.when == FreePlan::When::when_idle && !idle)) {
-            deferred_errors::add(plan.status, "free", "buffer");
+            if (plan.status.reason() != Reason::capturing) deferred_errors::add(plan.status, "free", "buffer");
             deferred_release::release_when_idle(*context_, deferred_release::retain(holder_));
             return;
         }
@@ -482,11 +505,7 @@ Status Buffer::order_before(Stream& consumer) {
     const std::uint64_t id = consumer.id();
     Status status;
     uses_.visit([&](Use& use, std::uint64_t used_by) {  // of the per-thread stream: of another thread's, perhaps
-        if (used_by == id || !status.ok()) return;
-        bool capturing = false;
-        if (use.event == nullptr) status = use.stream->is_capturing(capturing);
-        if (capturing) status = Reason::capturing;  // an event would make the consumer part of that capture
-        if (status.ok()) status = order_after(use, consumer.cu_stream());
+        if (used_by != id && status.ok()) status = order_after(use, consumer.cu_stream());
     });
     return status;
 }

@@ -145,6 +145,9 @@ private:
         When when = When::when_idle;
         abi::CUstream stream = nullptr;
         Stream* home = nullptr;  // whose handle `stream` is; null for the context's own stream
+
+        // An event behind what was planned in the stream.
+        Status mark(Context& context, abi::CUevent& event) const noexcept;
     };
     // With the context current, as for carry_out().
     FreePlan plan_in_stream() noexcept;
@@ -157,6 +160,8 @@ private:
     bool waits_for_window() noexcept;
     static void go_on(windows::Waiter* waiter, bool only_closed) noexcept;
     void free(ReleasedHolder* released) noexcept;
+    // While others capture a stream in which it was used nobody can wait for that: true, and it is freed after that.
+    bool put_off_for_capture();
     void hand_out(ReleasedHolder* released) noexcept;
     Status ask_whether_idle(bool& idle) noexcept;
 

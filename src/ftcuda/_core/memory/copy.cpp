@@ -39,7 +39,7 @@ Status copy_piece(CUdeviceptr destination, CUdeviceptr source, std::size_t bytes
     Context& context = stream.context();
     Status status = context.observe(cu.cuMemcpyAsync(destination, source, bytes, stream.cu_stream()));
     const bool started = status.ok();
-    if (started) status = context.record(stream.cu_stream(), chunk.event);
+    if (started) status = stream.mark_surely(chunk.event);
     if (status.ok()) return status;
     if (started) {  // the copy may still use the chunk, and nothing says until when
         retire(context, [&context, chunk] { Staging::of(context).release(chunk); });

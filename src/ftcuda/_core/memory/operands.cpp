@@ -4,7 +4,8 @@
 
 namespace ftcuda::core {
 
-Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool& given) {
+Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool is_submitted,
+                                    bool& given) {
     bool capturing = false;
     abi::CUgraph graph = nullptr;
     CaptureSession* const session = stream.session();
@@ -33,7 +34,7 @@ Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Sh
         session->keep(std::move(mine));
         return {};
     }
-    return deferred_release::release_with_graph(stream.context(), graph, std::move(mine));
+    return deferred_release::release_with_graph(stream.context(), graph, std::move(mine), is_submitted);
 }
 
 }  // namespace ftcuda::core

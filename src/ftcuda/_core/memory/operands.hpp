@@ -42,27 +42,32 @@ public:
     // until its device is idle.
     template <class Work>
     [[gnu::always_inline]] Status submit(Work work, Shared* code = nullptr) {
+        bool given = false;
         if (stream_.may_be_captured()) {
-            bool given = false;
-            const Status status = give_to_graph(stream_, operands_, code, given);
+            const Status status = give_to_graph(stream_, operands_, code, false, given);
             if (given) entered_ = 0;
             if (!status.ok()) return status;
         }
-        return submit_uncaptured(work);
+        return given ? stream_.context().observe(work()) : submit_uncaptured(work, code);
     }
 
-    // The same, if the caller knows that the stream is not captured.
+    // The same, if the caller knows that the stream was not captured. Others may have begun that meanwhile.
     template <class Work>
-    [[gnu::always_inline]] Status submit_uncaptured(Work work) {
-        const Status status = stream_.context().observe(work());
-        if (operands_.foreign != nullptr)
-            deferred_release::release_after_work(stream_.context(), stream_.cu_stream(), std::move(*operands_.foreign));
+    [[gnu::always_inline]] Status submit_uncaptured(Work work, Shared* code = nullptr) {
+        Status status = stream_.context().observe(work());
+        if (stream_.may_be_captured()) {
+            bool given = false;
+            const Status late = give_to_graph(stream_, operands_, code, true, given);
+            if (given) entered_ = 0;
+            if (status.ok()) status = late;
+        }
+        if (operands_.foreign != nullptr) stream_.retain_until_done(std::move(*operands_.foreign));
         return status;
     }
 
 private:
-    // If the stream is captured; `given`: the leases are the graph's.
-    static Status give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool& given);
+    // If the stream is captured; `given`: the leases are the graph's. `is_submitted`: the graph has the work already.
+    static Status give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool is_submitted, bool& given);
 
     Stream& stream_;
     const Operands& operands_;

@@ -151,8 +151,7 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
         if (status.ok()) allocation = {piece.pointer, false, 0, piece.bytes};
         return status;
     }
-    const CUstream cu_stream = stream != nullptr ? stream->cu_stream() : nullptr;
-    if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, cu_stream, allocation.pointer);
+    if (!is_cached() || !Cache::fits(bytes)) return allocate_upstream(bytes, stream, allocation.pointer);
     if (kind_ == MemoryKind::device) {
         // Nothing is kept of default streams, which order no frees, of others' streams, whose handles may be gone when
         // the cache wants to free, and of captures: what a graph uses it uses again.
@@ -160,17 +159,18 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
         if (!passes_by) {
             if (const Status status = stream->is_capturing(passes_by); !status.ok()) return status;
         }
-        if (passes_by) return allocate_upstream(bytes, cu_stream, allocation.pointer);
+        if (passes_by) return allocate_upstream(bytes, stream, allocation.pointer);
     }
     const std::uint64_t made_in = Cache::id_of(key(stream));
     Cache::Piece piece;
     if (cache_->acquire(bytes, key(stream), piece)) {
         if (piece.event != nullptr) context_->release_event(piece.event);
-        driver::memory_marking::mark_in_use(piece.pointer, kind_ == MemoryKind::device ? cu_stream : nullptr, bytes);
+        driver::memory_marking::mark_in_use(piece.pointer, kind_ == MemoryKind::device ? stream->cu_stream() : nullptr,
+                                            bytes);
         allocation = {piece.pointer, true, made_in};
         return {};
     }
-    const Status status = allocate_upstream(Cache::rounded(bytes), cu_stream, allocation.pointer);
+    const Status status = allocate_upstream(Cache::rounded(bytes), stream, allocation.pointer);
     if (!status.ok()) return status;
     driver::memory_marking::mark_in_use(allocation.pointer, nullptr, bytes);
     allocation.cacheable = true;
@@ -181,9 +181,9 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
     return {};
 }
 
-Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUdeviceptr& pointer) noexcept {
+Status MemoryResource::allocate_upstream(std::size_t bytes, Stream* stream, CUdeviceptr& pointer) noexcept {
     const RelaxedCapture relaxed;
-    if (is_pool()) return context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream));
+    if (is_pool()) return allocate_from_pool(bytes, *stream, pointer);
     switch (kind_) {
     case MemoryKind::device: return context_->observe(cu.cuMemAlloc_v2(&pointer, bytes));
     case MemoryKind::managed: return context_->observe(cu.cuMemAllocManaged(&pointer, bytes, CU_MEM_ATTACH_GLOBAL));
@@ -195,20 +195,31 @@ Status MemoryResource::allocate_upstream(std::size_t bytes, CUstream stream, CUd
     return status;
 }
 
+Status MemoryResource::allocate_from_pool(std::size_t bytes, Stream& stream, CUdeviceptr& pointer) noexcept {
+    const Status status = context_->observe(cu.cuMemAllocFromPoolAsync(&pointer, bytes, cu_pool_, stream.cu_stream()));
+    if (!status.ok() || stream.session() != nullptr || !stream.may_be_captured()) return status;
+    bool capturing = false;
+    if (const Status asked = stream.is_capturing(capturing); !asked.ok() || !capturing) return asked;
+    // Others have begun a capture: it is their graph's, which frees it again.
+    const Status freed = context_->observe(cu.cuMemFreeAsync(pointer, stream.cu_stream()));
+    return freed.ok() ? Status(Reason::capturing) : freed;
+}
+
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
                                     bool used) {
-    if (!allocation.cacheable && !staging_) return free_or_retire(allocation.pointer, stream);
+    if (!allocation.cacheable && !staging_) return free_or_retire(allocation.pointer, home, stream);
     if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
-        return free_or_retire(allocation.pointer, stream);
+        return free_or_retire(allocation.pointer, home, stream);
     }
     Cache::Piece piece{allocation.pointer, nullptr};
     driver::memory_marking::mark_free(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
     if (kind_ != MemoryKind::device && used) {
         // The host may touch it as soon as it is given out: it must be known when the work is done.
-        if (const Status status = context_->record(stream, piece.event); !status.ok()) {
+        const Status status = home != nullptr ? home->mark_surely(piece.event) : context_->record(stream, piece.event);
+        if (!status.ok()) {
             free_later(allocation, bytes);
-            return status;
+            return status.reason() == Reason::capturing ? Status() : status;
         }
     }
     if (staging_) {
@@ -236,17 +247,23 @@ void MemoryResource::free_later(const Allocation& allocation, std::size_t bytes)
     });
 }
 
-Status MemoryResource::free_upstream(CUdeviceptr pointer, CUstream stream) noexcept {
+Status MemoryResource::free_upstream(CUdeviceptr pointer, Stream* home, CUstream stream) noexcept {
     const RelaxedCapture relaxed;
-    if (is_pool()) return context_->observe(cu.cuMemFreeAsync(pointer, stream));
-    if (const Status status = context_->observe(cu.cuStreamSynchronize(stream)); !status.ok()) return status;
-    return free_now(pointer);
+    if (!is_pool()) {
+        const Status status =
+            home != nullptr ? home->wait_until_idle() : context_->observe(cu.cuStreamSynchronize(stream));
+        return status.ok() ? free_now(pointer) : status;
+    }
+    const Status status = context_->observe(cu.cuMemFreeAsync(pointer, stream));
+    // Others' capture takes nothing that is not its graph's, and goes on (driver 580).
+    const bool may_be_captured = home != nullptr && home->may_be_captured();
+    return may_be_captured && status.is(CUDA_ERROR_INVALID_VALUE) ? Status(Reason::capturing) : status;
 }
 
-Status MemoryResource::free_or_retire(CUdeviceptr pointer, CUstream stream) {
-    const Status status = free_upstream(pointer, stream);
-    if (!status.ok() && status.entry() == Entry::cuStreamSynchronize) free_later({pointer}, 0);
-    return status;
+Status MemoryResource::free_or_retire(CUdeviceptr pointer, Stream* home, CUstream stream) {
+    const Status status = free_upstream(pointer, home, stream);
+    if (!status.ok() && status.entry() != Entry::cuMemFreeAsync) free_later({pointer}, 0);
+    return status.reason() == Reason::capturing ? Status() : status;
 }
 
 Status MemoryResource::empty_cache(std::size_t bytes_to_keep) {
@@ -275,24 +292,20 @@ Status MemoryResource::let_go(std::vector<Cache::Leaving>& leaving) {
     const RelaxedCapture relaxed;
     Status first;
     for (Cache::Leaving& each : leaving) {
+        Stream* const home = each.stream.get();
         CUstream stream = nullptr;
-        bool later = false;
         Status status;
-        if (each.stream.get() != nullptr) {
-            stream = each.stream.get()->cu_stream();
-            status = each.stream.get()->is_capturing(later);  // a free would become part of the graph
-        } else {
-            status = context_->housekeeping_stream(stream);
-        }
-        if (status.ok() && each.piece.event != nullptr)
+        if (home != nullptr) stream = home->cu_stream();
+        else status = context_->housekeeping_stream(stream);
+        if (status.ok() && each.piece.event != nullptr)  // in a stream of ours
             status = context_->observe(cu.cuStreamWaitEvent(stream, each.piece.event, 0));
         if (each.piece.event != nullptr) context_->release_event(each.piece.event);
-        if (status.ok() && !later) {
+        if (status.ok()) {
             driver::memory_marking::mark_in_use(each.piece.pointer, stream);
-            status = free_upstream(each.piece.pointer, stream);
+            status = free_upstream(each.piece.pointer, home, stream);
         }
-        if (later || !status.ok()) upstream_->free_later({each.piece.pointer}, 0);
-        if (first.ok()) first = status;
+        if (!status.ok()) upstream_->free_later({each.piece.pointer}, 0);
+        if (first.ok() && status.reason() != Reason::capturing) first = status;
     }
     return first;
 }
@@ -309,7 +322,8 @@ Status MemoryResource::free_idle(CUdeviceptr pointer) noexcept {
     if (!is_pool()) return free_now(pointer);
     CUstream stream = nullptr;
     if (!context_->housekeeping_stream(stream).ok()) return free_now(pointer);  // in no stream's order: nothing runs
-    return free_upstream(pointer, stream);
+    const RelaxedCapture relaxed;
+    return context_->observe(cu.cuMemFreeAsync(pointer, stream));
 }
 
 void MemoryResource::destroy() noexcept {

@@ -104,10 +104,12 @@ private:
     void free_later(const Allocation& allocation, std::size_t bytes);
     Status free_idle(abi::CUdeviceptr pointer) noexcept;  // of either kind, while nothing runs
     void destroy() noexcept;
-    Status allocate_upstream(std::size_t bytes, abi::CUstream stream, abi::CUdeviceptr& pointer) noexcept;
-    Status free_upstream(abi::CUdeviceptr pointer, abi::CUstream stream) noexcept;
-    // The same; memory whose stream could not be waited for is not lost, but freed when nothing runs.
-    Status free_or_retire(abi::CUdeviceptr pointer, abi::CUstream stream);
+    Status allocate_upstream(std::size_t bytes, Stream* stream, abi::CUdeviceptr& pointer) noexcept;
+    Status allocate_from_pool(std::size_t bytes, Stream& stream, abi::CUdeviceptr& pointer) noexcept;
+    // In the order of `stream`, as free_ordered(); `capturing` if others capture it.
+    Status free_upstream(abi::CUdeviceptr pointer, Stream* home, abi::CUstream stream) noexcept;
+    // The same; memory whose stream could not be waited for, or is captured, is freed when nothing runs.
+    Status free_or_retire(abi::CUdeviceptr pointer, Stream* home, abi::CUstream stream);
     // What a caching resource has in store goes back in its streams' orders, until at most `bytes_to_keep` are left.
     Status empty_cache(std::size_t bytes_to_keep);
     Status let_go(std::vector<Cache::Leaving>& leaving);

@@ -26,7 +26,7 @@ auto numbered(std::size_t& number, Predicate is_wanted) {
 
 void StreamUses::clear() noexcept {
     for_each([](Use& use) {
-        if (use.event != nullptr) use.stream->release_event(use.event);
+        if (use.event != nullptr) use.stream->context().release_event(use.event);
         use.event = nullptr;
         use.stream->let_go();
         use.stream = nullptr;
@@ -68,27 +68,11 @@ Use& StreamUses::acquire(Stream& stream, std::uint64_t id) {
 bool StreamUses::mark(Stream& stream, const char* noun) noexcept {
     const std::uint64_t id = stream.id();
     Use& use = acquire(stream, id);
-    bool marked = false;
-    const Status status = record(stream, use, marked);
+    FTCUDA_SCHEDULE_POINT("record a use");
+    const Status status = stream.mark(use.event);
     release(use, id);
     if (status.reason() == Reason::driver) deferred_errors::add(status, "mark", noun);
-    return marked;
-}
-
-Status StreamUses::record(Stream& stream, Use& use, bool& marked) noexcept {
-    FTCUDA_SCHEDULE_POINT("record a use");
-    Context& context = stream.context();
-    const ContextScope scope(context);
-    if (!scope.status().ok()) return scope.status();
-    bool capturing = false;
-    if (const Status status = stream.is_capturing(capturing); !status.ok()) return status;
-    if (capturing) return {};  // an event would become part of the graph
-    if (use.event == nullptr) {
-        if (const Status status = context.acquire_event(use.event); !status.ok()) return status;
-    }
-    const Status status = context.observe(driver::cu.cuEventRecord(use.event, stream.cu_stream()));
-    marked = status.ok();
-    return status;
+    return status.ok();
 }
 
 Use* StreamUses::acquire_if(std::uint64_t id) noexcept {

@@ -98,7 +98,6 @@ private:
     // Acquires the first slot that holds `id`; null if there is none.
     Use* acquire_if(std::uint64_t id) noexcept;
     Use& acquire_free(Stream& stream);
-    static Status record(Stream& stream, Use& use, bool& marked) noexcept;
     // The id that `use` had; 0 if it is free.
     static std::uint64_t wait_and_acquire(Use& use) noexcept;
     // Whether the slot held `id`, and is the caller's now.

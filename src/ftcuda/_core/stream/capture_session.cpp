@@ -234,6 +234,7 @@ Status CaptureSession::order(Stream& first, Stream& then) {
 
 Status CaptureSession::find_place(Stream& stream, Place& place) noexcept {
     if (const Status status = capturing(); !status.ok()) return status;
+    if (stream.is_over()) return Reason::closed;  // joined meanwhile: nothing comes behind what is added
     int state = CU_STREAM_CAPTURE_STATUS_NONE;
     unsigned long long id = 0;
     const Status status = context_.observe(

@@ -6,6 +6,8 @@
 #include "../device/deferred_errors.hpp"
 #include "../sync/limit.hpp"
 
+#include <thread>
+
 namespace ftcuda::core {
 
 using driver::cu;
@@ -65,12 +67,46 @@ Status Event::arm(Completion& completion) {
     return completion.arm(cu_event_);
 }
 
-Status Event::record(CUstream cu_stream) noexcept {
-    records_.fetch_add(1, std::memory_order_acq_rel);
+Status Event::record(Stream& stream) noexcept {
+    if (stream.may_be_captured()) records_.fetch_or(captured, std::memory_order_acq_rel);
+    const Records before = records_.fetch_add(1, std::memory_order_acq_rel);
+    if ((before & captured) != 0 && !session_) {  // a session's streams take turns
+        records_.fetch_sub(1, std::memory_order_acq_rel);
+        return record_beside_captures(stream);
+    }
     FTCUDA_SCHEDULE_POINT("record an event");
-    const Status status = context_->observe(cu.cuEventRecord(cu_event_, cu_stream));
+    const Status status = context_->observe(cu.cuEventRecord(cu_event_, stream.cu_stream()));
     records_.fetch_add(ended - 1, std::memory_order_acq_rel);
     return status;
+}
+
+Status Event::record_beside_captures(Stream& stream) noexcept {
+    // Who came before the mark may be in the driver without the lock.
+    const auto is_to_wait = [this] {
+        const Records now = records_.load(std::memory_order_acquire);
+        return (now & locked) == 0 && (now & in_progress) != 0;
+    };
+    while (is_to_wait()) {
+        FTCUDA_SCHEDULE_POINT("wait for who records");
+        std::this_thread::yield();
+    }
+    records_.fetch_or(locked, std::memory_order_acq_rel);
+    const Lock lock(mutex_);
+    if (is_of_another_capture(stream)) return Reason::captured_event;
+    records_.fetch_add(1, std::memory_order_acq_rel);
+    const Status status = context_->observe(cu.cuEventRecord(cu_event_, stream.cu_stream()));
+    records_.fetch_add(ended - 1, std::memory_order_acq_rel);
+    captured_in_ = {};
+    if (!status.ok() || !stream.keeps_handle()) return status;
+    capture_ = stream.find_capture();
+    if (capture_ != 0) captured_in_ = Ref<Stream>(stream);
+    return status;
+}
+
+bool Event::is_of_another_capture(const Stream& stream) noexcept {
+    if (!captured_in_) return false;
+    const Lease<Stream> lease(*captured_in_);
+    return lease && captured_in_->find_capture() == capture_ && stream.find_capture() != capture_;
 }
 
 Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {

@@ -5,7 +5,7 @@
 #include "../device/context.hpp"
 #include "../sync/lifetime.hpp"
 #include "../sync/ref.hpp"
-#include "capture_session.hpp"
+#include "stream.hpp"
 
 namespace ftcuda::core {
 
@@ -30,7 +30,6 @@ public:
     bool may_be_captured() const noexcept {
         return (records_.load(std::memory_order_relaxed) & (shared | captured)) != 0;
     }
-    void note_capture() noexcept { records_.fetch_or(captured, std::memory_order_relaxed); }
     // Such an event is not asked: it is part of a graph, and the question would end its capture.
     const CaptureSession* session() const noexcept { return session_.get(); }
 
@@ -55,8 +54,9 @@ public:
         return known_done_.load(std::memory_order_acquire) == records_.load(std::memory_order_acquire) &&
                !is_closed() && context_->usable().ok();
     }
-    // Into `cu_stream`, of the event's context; the caller has a lease on the event.
-    Status record(abi::CUstream cu_stream) noexcept;
+    // In a stream of the event's context and session, within a submission; the caller has a lease on the event.
+    // `captured_event` if a capture has the latest record, and the stream is no part of that: the driver would crash.
+    Status record(Stream& stream) noexcept;
 
     // Milliseconds from `start` to `end`, both recorded and reached.
     static Status elapsed(Event& start, Event& end, float& milliseconds) noexcept;
@@ -67,14 +67,17 @@ private:
     ~Event() override = default;
 
     void destroy() noexcept;
+    Status record_beside_captures(Stream& stream) noexcept EXCLUDES(mutex_);
+    bool is_of_another_capture(const Stream& stream) noexcept REQUIRES(mutex_);
 
-    // Of records_: how many records have ended, how many are in progress, whether others have the handle, and whether a
-    // stream that may be captured recorded it.
+    // Of records_: how many records have ended, how many are in progress, whether others have the handle, whether a
+    // stream that may be captured recorded it, and whether nobody records without the lock any more since then.
     using Records = std::uint64_t;
     static constexpr Records in_progress = 0xffff;
     static constexpr Records ended = 0x1'0000;
     static constexpr Records shared = Records{1} << 63;
     static constexpr Records captured = Records{1} << 62;
+    static constexpr Records locked = Records{1} << 61;
 
     // Constant after construction.
     Context* const context_;
@@ -87,6 +90,12 @@ private:
     // finds the event known to be done sees what the one who asked the driver saw.
     std::atomic<Records> records_{0};
     std::atomic<Records> known_done_{in_progress};  // equal to no records_ without a record in progress
+
+    // The capture that has the latest record, and the stream in which it was recorded, if its handle is valid until it
+    // is closed.
+    Mutex mutex_{Rank::event};
+    Ref<Stream> captured_in_ GUARDED_BY(mutex_);
+    std::uint64_t capture_ GUARDED_BY(mutex_) = 0;
 
     // Synchronises itself.
     Lifetime lifetime_;

@@ -17,6 +17,9 @@ using namespace abi;
 
 namespace {
 
+// A mark in a stream with nothing to do is reached within microseconds, but not at once.
+constexpr int finished_looks = 32;
+
 thread_local char this_thread;  // whose address names the thread for as long as it lives
 
 // Ids for drivers without cuStreamGetId (before 12.0). Owned streams count; the top bits keep them apart from ids made
@@ -173,14 +176,11 @@ Status Stream::arm(Completion& completion) {
     if (session_) return Reason::builders;
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
-    arming_.fetch_add(1, std::memory_order_seq_cst);
-    if (!may_be_captured_.load(std::memory_order_seq_cst)) {
+    {
+        const Alone alone(*this);
         FTCUDA_SCHEDULE_POINT("arm a completion");
-        const Status status = completion.arm(cu_stream_, id(), false);
-        arming_.fetch_sub(1, std::memory_order_release);
-        return status;
+        if (alone) return completion.arm(cu_stream_, id(), false);
     }
-    arming_.fetch_sub(1, std::memory_order_release);
     bool capturing = false;
     if (const Status status = is_capturing(capturing); !status.ok()) return status;
     if (capturing) return Reason::capturing;
@@ -193,22 +193,111 @@ Status Stream::arm(Completion& completion) {
     return status.ok() ? Status(Reason::capturing) : status;
 }
 
+Stream::Alone::Alone(Stream& stream) noexcept : stream_(stream) {
+    stream.alone_.fetch_add(1, std::memory_order_seq_cst);
+    is_alone_ = !stream.may_be_captured_.load(std::memory_order_seq_cst);
+    if (!is_alone_) stream.alone_.fetch_sub(1, std::memory_order_release);
+}
+
 void Stream::note_capture() noexcept {
     may_be_captured_.store(true, std::memory_order_seq_cst);
-    while (arming_.load(std::memory_order_seq_cst) != 0 && !is_forked()) {
-        FTCUDA_SCHEDULE_POINT("wait for who arms");
+    while (alone_.load(std::memory_order_seq_cst) != 0 && !is_forked()) {
+        FTCUDA_SCHEDULE_POINT("wait for who is alone");
         std::this_thread::yield();
     }
 }
 
-bool Stream::is_finished() const noexcept {
+Status Stream::mark(CUevent& event) noexcept {
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const Alone alone(*this);
+    bool capturing = false;
+    if (!alone) {
+        if (const Status status = is_capturing(capturing); !status.ok()) return status;
+        if (capturing) return Reason::capturing;
+    }
+    if (event == nullptr) {
+        if (const Status status = context_->acquire_event(event); !status.ok()) return status;
+    }
+    FTCUDA_SCHEDULE_POINT("mark a stream");
+    Status status = context_->observe(cu.cuEventRecord(event, cu_stream_));
+    if (!status.ok()) {
+        context_->release_event(std::exchange(event, nullptr));
+        return status;
+    }
+    if (alone || cu_stream_ == CU_STREAM_LEGACY) return {};  // which is part of no capture
+    status = is_capturing(capturing);
+    if (status.ok() && !capturing) return {};
+    context_->destroy_event(std::exchange(event, nullptr));
+    return status.ok() ? Status(Reason::capturing) : status;
+}
+
+Status Stream::mark_surely(CUevent& event) noexcept {
+    if (const Status status = mark(event); !status.ok() || !may_be_captured()) return status;
+    if (!is_of_capture(context_->ask(event))) return {};
+    context_->destroy_event(std::exchange(event, nullptr));
+    return Reason::capturing;
+}
+
+Status Stream::is_idle(bool& idle) noexcept {
+    idle = false;
+    const Alone alone(*this);
+    if (!alone) return {};
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const RelaxedCapture relaxed;
+    const Status status = cu.cuStreamQuery(cu_stream_);
+    idle = status.ok();
+    return status.is(CUDA_ERROR_NOT_READY) ? Status() : context_->observe(status);
+}
+
+Status Stream::wait_until_idle() noexcept {
+    const ContextScope scope(*context_);
+    if (!scope.status().ok()) return scope.status();
+    const RelaxedCapture relaxed;
+    CUevent event = nullptr;
+    if (const Status status = mark(event); !status.ok()) return status;
+    const Status status = context_->observe(cu.cuEventSynchronize(event));
+    context_->release_event(event, status);
+    return is_of_capture(status) ? Status(Reason::capturing) : status;
+}
+
+void Stream::retain_until_done(deferred_release::Retention retention) noexcept {
+    if (!retention) return;  // it is a graph's
+    CUevent event = nullptr;
+    const Status status = mark(event);
+    if (status.ok()) return deferred_release::release_after(*context_, event, std::move(retention));
+    if (!context_->usable().ok()) return;  // no work uses anything any more
+    deferred_release::Mark later;
+    if (status.reason() == Reason::capturing) later = mark_later();
+    else deferred_errors::add(status, "retain", "an array");
+    if (later) deferred_release::release_after_capture(*context_, std::move(later), std::move(retention));
+    else deferred_release::release_when_idle(*context_, std::move(retention));
+}
+
+deferred_release::Mark Stream::mark_later() noexcept {
+    if (!keeps_handle()) return {};
+    return [kept = std::make_shared<KeptStream>(*this)](CUevent& event) { return kept->get()->mark(event); };
+}
+
+bool Stream::is_finished() noexcept {
     // Acquire, in load(): whoever sees the last submission gone sees what it submitted.
     const Lifetime::Word word = lifetime_.load();
     if ((word & Lifetime::closing) == 0 || (word & Lifetime::inner_leases) != 0) return false;
-    const ContextScope scope(*context_);
-    const RelaxedCapture relaxed;
-    bool capturing = false;
-    return scope.status().ok() && is_capturing(capturing).ok() && !capturing && cu.cuStreamQuery(cu_stream_).ok();
+    if (!may_be_captured()) {
+        bool idle = false;
+        return is_idle(idle).ok() && idle;
+    }
+    CUevent event = nullptr;
+    if (!mark(event).ok()) return false;
+    Status status;
+    for (int looks = finished_looks; looks != 0; --looks) {
+        status = context_->ask(event);
+        if (!status.is(CUDA_ERROR_NOT_READY)) break;
+        std::this_thread::yield();
+    }
+    context_->release_event(event, status);
+    return status.ok();
 }
 
 Status Stream::is_capturing(bool& capturing) const noexcept {
@@ -218,6 +307,20 @@ Status Stream::is_capturing(bool& capturing) const noexcept {
     const Status asked = context_->observe(cu.cuStreamIsCapturing(cu_stream_, &status));
     capturing = status != CU_STREAM_CAPTURE_STATUS_NONE;
     return asked;
+}
+
+std::uint64_t Stream::find_capture() const noexcept {
+    bool capturing = false;
+    unsigned long long id = id_of_address(cu_stream_);  // where the driver has no numbers, of each stream another one
+    int state = CU_STREAM_CAPTURE_STATUS_NONE;
+    Status status;
+    if (cu.cuStreamGetCaptureInfo_v2) {
+        status = context_->observe(cu.cuStreamGetCaptureInfo_v2(cu_stream_, &state, &id, nullptr, nullptr, nullptr));
+        capturing = state != CU_STREAM_CAPTURE_STATUS_NONE;
+    } else {
+        status = is_capturing(capturing);
+    }
+    return status.ok() && capturing ? id : 0;
 }
 
 Status Stream::captured_graph(bool& capturing, CUgraph& graph) const noexcept {
@@ -241,8 +344,7 @@ Status Stream::record(Event& event) noexcept {
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     if (event.session() != session_.get()) return Reason::other_capture;
-    if (may_be_captured()) event.note_capture();
-    return event.record(cu_stream_);
+    return event.record(*this);
 }
 
 Status Stream::wait(Event& event) noexcept {

@@ -83,10 +83,48 @@ public:
     // Takes back an event of the context's that was recorded last in this stream, and that nobody needs any more,
     // reached or not. It does not serve again if a capture has it. The caller keeps the handle.
     void release_event(abi::CUevent event) const;
+
+    // What the core does of its own accord in a stream that somebody keeps, beside others who may have its handle, and
+    // begin a capture of it at any moment. What was asked of the stream, or waits in it, would end their capture, so
+    // that an event is recorded, and then asked whether a capture has it. `capturing` if that is so.
+    //
+    // By an event: `event`, or one of the context's if it is null, which it stays, or becomes, if a capture has it. A
+    // capture that is over by then is not seen: who asks for the event or waits for it hears of it (is_of_capture).
+    Status mark(abi::CUevent& event) noexcept;
+    // The same, by an event that no capture had.
+    Status mark_surely(abi::CUevent& event) noexcept;
+    Status wait_until_idle() noexcept;
+    // Whether all is done that was submitted. Of a stream that others may capture nobody asks it: false.
+    Status is_idle(bool& idle) noexcept;
+    // Retains until all is done that was submitted so far. By who has a submission, or keeps the stream.
+    void retain_until_done(deferred_release::Retention retention) noexcept;
+    // How to mark what is submitted, once others capture the stream no more. Null if its handle may be gone by then.
+    deferred_release::Mark mark_later() noexcept;
+
+    // While it lives, others who ask for the handle of a stream that was nobody else's so far wait: whether it is so.
+    class Alone {
+    public:
+        explicit Alone(Stream& stream) noexcept;
+        ~Alone() {
+            if (is_alone_) stream_.alone_.fetch_sub(1, std::memory_order_release);
+        }
+        Alone(const Alone&) = delete;
+        Alone& operator=(const Alone&) = delete;
+        explicit operator bool() const noexcept { return is_alone_; }
+
+    private:
+        Stream& stream_;
+        bool is_alone_;
+    };
+
     // Closed, and all that was ever submitted is done. The caller keeps the handle.
-    bool is_finished() const noexcept;
+    bool is_finished() noexcept;
     // The caller holds a lease, and the context is current, as for the next one.
     Status is_capturing(bool& capturing) const noexcept;
+    // The driver's number of the capture that goes on; 0: none, or nobody knows. By who has a lease.
+    std::uint64_t find_capture() const noexcept;
+    // Whether the handle is valid until the stream is closed, and nobody keeps it any more.
+    bool keeps_handle() const noexcept { return is_owned() || owner_; }
     // The graph that what is submitted now becomes part of; null if none.
     Status captured_graph(bool& capturing, abi::CUgraph& graph) const noexcept;
 
@@ -109,7 +147,7 @@ private:
     Status read_attributes() noexcept;
     std::uint64_t per_thread_id() const noexcept;
     void destroy() noexcept;
-    // Afterwards nobody arms a completion who does not know.
+    // Afterwards nobody is Alone.
     void note_capture() noexcept;
     Status begin_submission() noexcept;
     void end_submission() noexcept;
@@ -132,9 +170,8 @@ private:
     // Synchronises itself; set once, if ever.
     std::atomic<bool> may_be_captured_;
 
-    // Who arms a completion by a word, for which nobody else may have the handle. Sequentially consistent, as the note
-    // above is: either that is seen here, or this there.
-    std::atomic<unsigned> arming_{0};
+    // How many are Alone. Sequentially consistent, as the note above is: either that is seen here, or this there.
+    std::atomic<unsigned> alone_{0};
 
     // Of a session's stream. Acquire and release: it guards no data.
     std::atomic<bool> over_{false};

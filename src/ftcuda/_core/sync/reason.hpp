@@ -58,6 +58,7 @@ enum class Reason : std::uint8_t {
     queue_full,        // as much waits as may
     raised,            // what was to compute it has raised an exception
     other_capture,     // what is waited for is part of the capture of a graph builder, and who waits is not
+    captured_event,    // a capture that goes on has recorded the event, which others would take from it
 };
 
 class [[nodiscard]] Status {

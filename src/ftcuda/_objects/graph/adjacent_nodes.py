@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, MutableSet
 from typing import Any
 
+from ftcuda.errors import ClosedError
+
 
 class AdjacentNodes(MutableSet):
     """The nodes that a node comes behind, or that come behind it. Changes are made in the graph at once.
@@ -60,4 +62,7 @@ class AdjacentNodes(MutableSet):
         return self
 
     def __repr__(self) -> str:
-        return f"{{{', '.join(map(repr, self))}}}"
+        try:
+            return f"{{{', '.join(map(repr, self))}}}"
+        except ClosedError:
+            return f"<nodes {'behind' if self._forward else 'before'} a destroyed node>"

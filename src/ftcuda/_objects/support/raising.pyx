@@ -200,6 +200,12 @@ OUTCOMES = {
         "rest",
         (),
     ),
+    <int>Reason.captured_event: (
+        RuntimeError,
+        "a capture that goes on has recorded this event, and only streams of that capture record it again; use another "
+        "event",
+        (),
+    ),
     <int>Reason.cancelled: (RuntimeError, "it was cancelled", ()),
     <int>Reason.expired: (RequestExpiredError, "its deadline came before it was begun", ()),
     <int>Reason.queue_full: (QueueFullError, "as many rows wait as may; ask again later, or with a timeout", ()),

@@ -48,6 +48,7 @@ cdef extern from "_core/sync/reason.hpp" namespace "ftcuda::core" nogil:
         queue_full
         raised
         other_capture
+        captured_event
 
     cppclass Status:
         Status()
