@@ -26,6 +26,7 @@ class CapturedStreams(Hazard):
         "launch; what each fill before wrote; accounts of memory, of which none is left"
     )
     threads = 2
+    simulated_only = "a GPU's driver crashes where a record or a free meets the capture of that stream (decision 39)"
 
     def __init__(self, env):
         super().__init__(env)

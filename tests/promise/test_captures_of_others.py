@@ -25,6 +25,7 @@ pytestmark = [simulated_only, pytest.mark.thread_unsafe(reason="plans faults for
 
 ONE = LaunchConfig(grid=1, block=1)
 RELAXED = 2  # CUstreamCaptureMode
+DRIVER = tuple(map(int, ftcuda.driver_info().version.split(".")))
 # What acts call that a capture may meet.
 ENTRIES = (
     "cuStreamIsCapturing",
@@ -45,7 +46,7 @@ class Others:
     """Who captures a stream by the driver itself."""
 
     def __init__(self):
-        if tuple(map(int, ftcuda.driver_info().version.split("."))) < (11, 3):
+        if DRIVER < (11, 3):
             pytest.skip(reason="before 11.3 nobody can give a graph something to keep")
         self.library = ctypes.CDLL(ftcuda.driver_info().path)
 
@@ -251,6 +252,13 @@ ACTS = [
 ]
 
 
+def skip_unless_made(prepare, device):
+    if prepare in (graph, updated_graph) and not device.features.graphs:
+        pytest.skip(reason="graphs need a driver of CUDA 11.4")
+    if prepare is updated_graph and DRIVER < (12, 0):
+        pytest.skip(reason="updates of graphs need a driver of CUDA 12")
+
+
 def is_held(fault, acting):
     """Whether the act is held; not if it ended without such a call."""
     while not fault.waiting and not acting.done():
@@ -288,8 +296,7 @@ def race(device, code, others, prepare, entry, nth, after, way):
 @pytest.mark.parametrize("way", ["begun", "begun and ended", "by a handle that was nobody's"])
 @pytest.mark.parametrize("prepare", ACTS)
 def test_an_act_and_a_capture_that_begins(device, code, others, prepare, way):
-    if prepare in (graph, updated_graph) and not device.features.graphs:
-        pytest.skip(reason="graphs need a driver of CUDA 11.4")
+    skip_unless_made(prepare, device)
     met = 0
     for entry in ENTRIES:
         for after in (False, True):
@@ -303,8 +310,7 @@ def test_an_act_and_a_capture_that_begins(device, code, others, prepare, way):
 @pytest.mark.parametrize("prepare", ACTS)
 def test_what_is_closed_amid_a_capture_goes_by_itself(device, code, others, prepare):
     """When that is over, though nobody waits for anything."""
-    if prepare in (graph, updated_graph) and not device.features.graphs:
-        pytest.skip(reason="graphs need a driver of CUDA 11.4")
+    skip_unless_made(prepare, device)
     scene = Scene(device, code)
     act = prepare(scene)
     others.begin(scene.stream)
@@ -313,6 +319,28 @@ def test_what_is_closed_amid_a_capture_goes_by_itself(device, code, others, prep
     assert others.end(scene.stream) == 0
     scene.wait_until_gone()
     scene.close()
+
+
+def test_a_lease_that_met_a_capture_comes_back(device, others):
+    """Mutant: the event behind it was that capture's, and nobody ever hears that it is reached."""
+    stream = device.create_stream()
+    assert stream.handle
+    pool = ftcuda.StagingPool(device, 4096)
+    buffer = pool.lease(4096)
+    buffer.fill(1, stream=stream)
+    with faults.holding("cuEventRecord") as before, faults.holding("cuEventRecord", after=True) as behind, ThreadPoolExecutor(1) as actor:
+        acting = actor.submit(buffer.close)
+        before.wait()
+        others.begin(stream)
+        before.release()
+        behind.wait()
+        others.end(stream)
+        behind.release()
+        acting.result(60)
+    device.sync()
+    pool.lease(4096, timeout=20).close()
+    pool.close()
+    stream.close()
 
 
 def test_the_mark_of_a_capture_is_lent_to_nobody(device, code, others):

@@ -254,10 +254,15 @@ Status MemoryResource::free_upstream(CUdeviceptr pointer, Stream* home, CUstream
             home != nullptr ? home->wait_until_idle() : context_->observe(cu.cuStreamSynchronize(stream));
         return status.ok() ? free_now(pointer) : status;
     }
+    bool capturing = false;
+    if (home != nullptr) {
+        if (const Status status = home->is_capturing(capturing); !status.ok()) return status;
+        if (capturing) return Reason::capturing;
+    }
     const Status status = context_->observe(cu.cuMemFreeAsync(pointer, stream));
-    // Others' capture takes nothing that is not its graph's, and goes on (driver 580).
-    const bool may_be_captured = home != nullptr && home->may_be_captured();
-    return may_be_captured && status.is(CUDA_ERROR_INVALID_VALUE) ? Status(Reason::capturing) : status;
+    // A capture that others have begun meanwhile takes nothing that is not its graph's, and goes on (driver 580).
+    const bool is_refused = status.is(CUDA_ERROR_INVALID_VALUE) && home != nullptr && home->may_be_captured();
+    return is_refused ? Status(Reason::capturing) : status;
 }
 
 Status MemoryResource::free_or_retire(CUdeviceptr pointer, Stream* home, CUstream stream) {

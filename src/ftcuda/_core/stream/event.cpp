@@ -103,10 +103,12 @@ Status Event::record_beside_captures(Stream& stream) noexcept {
     return status;
 }
 
+// The driver crashes where a stream is asked for the number of its capture while others capture it.
 bool Event::is_of_another_capture(const Stream& stream) noexcept {
     if (!captured_in_) return false;
     const Lease<Stream> lease(*captured_in_);
-    return lease && captured_in_->find_capture() == capture_ && stream.find_capture() != capture_;
+    bool capturing = false;
+    return lease && captured_in_->is_capturing(capturing).ok() && capturing && stream.find_capture() != capture_;
 }
 
 Status Event::elapsed(Event& start, Event& end, float& milliseconds) noexcept {

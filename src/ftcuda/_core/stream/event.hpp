@@ -55,7 +55,8 @@ public:
                !is_closed() && context_->usable().ok();
     }
     // In a stream of the event's context and session, within a submission; the caller has a lease on the event.
-    // `captured_event` if a capture has the latest record, and the stream is no part of that: the driver would crash.
+    // `captured_event` if a capture has the latest record, or another one of that stream goes on, and the stream is no
+    // part of it: the driver would crash.
     Status record(Stream& stream) noexcept;
 
     // Milliseconds from `start` to `end`, both recorded and reached.

@@ -121,7 +121,7 @@ public:
     bool is_finished() noexcept;
     // The caller holds a lease, and the context is current, as for the next one.
     Status is_capturing(bool& capturing) const noexcept;
-    // The driver's number of the capture that goes on; 0: none, or nobody knows. By who has a lease.
+    // The driver's number of the capture that goes on; 0: none, or nobody knows. Within a submission.
     std::uint64_t find_capture() const noexcept;
     // Whether the handle is valid until the stream is closed, and nobody keeps it any more.
     bool keeps_handle() const noexcept { return is_owned() || owner_; }
