@@ -307,6 +307,19 @@ void Buffer::mark_use(Stream& stream) noexcept {
     if (!uses_.mark(stream, "use of a buffer")) unordered_.store(true, std::memory_order_relaxed);
 }
 
+void Buffer::order(CUstream stream, const Use* target, Status& status) noexcept {
+    uses_.for_each([&](Use& use) {
+        if (&use != target && status.ok()) status = order_after(use, stream);
+    });
+}
+
+// What waits in a stream that others capture ends their capture.
+bool Buffer::order_in(Stream& stream, const Use* target, FreePlan& plan) noexcept {
+    const Stream::Alone alone(stream);
+    if (alone) order(stream.cu_stream(), target, plan.status);
+    return static_cast<bool>(alone);
+}
+
 Buffer::FreePlan Buffer::plan_in_stream() noexcept {
     FreePlan plan;
     if (unordered_.load(std::memory_order_relaxed)) return plan;
@@ -319,26 +332,14 @@ Buffer::FreePlan Buffer::plan_in_stream() noexcept {
         ++count;
         if (use.event == nullptr && use.stream_id.load(std::memory_order_relaxed) == wanted) target = &use;
     });
-    const auto order = [&](CUstream stream) {
-        plan.stream = stream;
-        uses_.for_each([&](Use& use) {
-            if (&use != target && plan.status.ok()) plan.status = order_after(use, stream);
-        });
-    };
-    if (target != nullptr) {
-        // What waits in a stream that others capture ends their capture, and what a graph allocated, theirs would free.
-        const Stream::Alone alone(*target->stream);
-        if (alone || (count == 1 && !captured_memory_)) {
-            plan.home = target->stream;
-            order(plan.home->cu_stream());
-        } else {
-            target = nullptr;
-        }
-    }
-    if (target == nullptr) {
-        CUstream stream = nullptr;
-        plan.status = context_->housekeeping_stream(stream);
-        order(stream);
+    // What a graph allocated a capture of others would free.
+    const bool is_alone_in_it = target != nullptr && count == 1 && !captured_memory_;
+    if (is_alone_in_it || (target != nullptr && order_in(*target->stream, target, plan))) {
+        plan.home = target->stream;
+        plan.stream = plan.home->cu_stream();
+    } else {
+        plan.status = context_->housekeeping_stream(plan.stream);
+        order(plan.stream, nullptr, plan.status);
     }
     if (plan.status.ok()) plan.when = FreePlan::When::in_stream;
     // Work before a capture may still run, and nothing outside the capture can wait for it now.
@@ -429,16 +430,16 @@ void Buffer::free(ReleasedHolder* released) noexcept {
 
 bool Buffer::put_off_for_capture() {
     if (idle_.load(std::memory_order_relaxed)) return false;
-    deferred_release::Mark mark;
+    Stream* captured = nullptr;
     uses_.for_each([&](Use& use) {
-        if (mark || use.event != nullptr || !use.stream->may_be_captured()) return;
+        if (captured != nullptr || use.event != nullptr || !use.stream->may_be_captured()) return;
         const ContextScope scope(use.stream->context());
         bool capturing = false;
-        if (scope.status().ok() && use.stream->is_capturing(capturing).ok() && capturing)
-            mark = use.stream->mark_later();
+        if (scope.status().ok() && use.stream->is_capturing(capturing).ok() && capturing && use.stream->keeps_handle())
+            captured = use.stream;
     });
-    if (!mark) return false;
-    deferred_release::act_after_capture(*context_, std::move(mark),
+    if (captured == nullptr) return false;
+    deferred_release::act_after_capture(*context_, captured->mark_later(),
                                         [self = Ref<Buffer>(*this)] { self->free(nullptr); });
     return true;
 }

@@ -151,6 +151,10 @@ private:
     };
     // With the context current, as for carry_out().
     FreePlan plan_in_stream() noexcept;
+    // Makes a stream wait for all uses but `target`.
+    void order(abi::CUstream stream, const Use* target, Status& status) noexcept;
+    // The same in the stream of `target`; nothing, and false, if others may capture it.
+    bool order_in(Stream& stream, const Use* target, FreePlan& plan) noexcept;
     FreePlan plan_now() noexcept;
     Status carry_out(const FreePlan& plan) noexcept;
     // In a function that a stream waits for: true, and the buffer is closed later.

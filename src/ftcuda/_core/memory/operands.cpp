@@ -37,4 +37,10 @@ Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Sh
     return deferred_release::release_with_graph(stream.context(), graph, std::move(mine), is_submitted);
 }
 
+Status OperandLeases::give_late(Stream& stream, const Operands& operands, Shared* code, bool& given) {
+    bool capturing = false;
+    const Status status = stream.is_capturing(capturing);
+    return capturing ? give_to_graph(stream, operands, code, true, given) : status;
+}
+
 }  // namespace ftcuda::core

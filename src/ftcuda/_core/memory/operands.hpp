@@ -57,7 +57,7 @@ public:
         Status status = stream_.context().observe(work());
         if (stream_.may_be_captured()) {
             bool given = false;
-            const Status late = give_to_graph(stream_, operands_, code, true, given);
+            const Status late = give_late(stream_, operands_, code, given);
             if (given) entered_ = 0;
             if (status.ok()) status = late;
         }
@@ -68,6 +68,8 @@ public:
 private:
     // If the stream is captured; `given`: the leases are the graph's. `is_submitted`: the graph has the work already.
     static Status give_to_graph(Stream& stream, const Operands& operands, Shared* code, bool is_submitted, bool& given);
+    // The same, once it has.
+    [[gnu::noinline]] static Status give_late(Stream& stream, const Operands& operands, Shared* code, bool& given);
 
     Stream& stream_;
     const Operands& operands_;
