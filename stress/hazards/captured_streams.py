@@ -6,7 +6,14 @@ from types import SimpleNamespace
 import numpy as np
 
 import ftcuda
-from ftcuda import Buffer, CachingMemoryResource, LegacyPinnedMemoryResource, StatisticsMemoryResource, launch
+from ftcuda import (
+    Buffer,
+    CachingMemoryResource,
+    LegacyPinnedMemoryResource,
+    StatisticsMemoryResource,
+    SynchronousMemoryResource,
+    launch,
+)
 from ftcuda.testing.hazard import Hazard
 from ftcuda.testing.schedule import Lock
 
@@ -41,10 +48,10 @@ class CapturedStreams(Hazard):
         pinned = StatisticsMemoryResource(LegacyPinnedMemoryResource())
         device = self.env.device
         places = [SimpleNamespace(stream=device.create_stream(), lock=Lock()) for _ in range(STREAMS)]
-        return SimpleNamespace(
-            pinned=pinned, cache=CachingMemoryResource(LegacyPinnedMemoryResource()), places=places,
-            upstream=StatisticsMemoryResource(device.memory_resource),
-        )  # fmt: skip
+        plain = LegacyPinnedMemoryResource(), SynchronousMemoryResource(device)
+        caches = [CachingMemoryResource(upstream) for upstream in plain]
+        upstream = StatisticsMemoryResource(device.memory_resource)
+        return SimpleNamespace(pinned=pinned, caches=caches, places=places, upstream=upstream)
 
     def act(self, state, index, random):
         count, counter = 0, self.counter()
@@ -69,9 +76,12 @@ class CapturedStreams(Hazard):
         with place.lock:
             handle = ctypes.c_void_p(place.stream.handle)  # at first nobody else's
             self.call("cuStreamBeginCapture_v2", handle, RELAXED)
-            for _ in range(LAUNCHES):
-                launch(place.stream, self.env.one, self.env.increment, counter.buffer)
-            self.call("cuStreamEndCapture", handle, ctypes.byref(graph))
+            try:
+                for _ in range(LAUNCHES):
+                    launch(place.stream, self.env.one, self.env.increment, counter.buffer)
+            finally:  # else nobody could wait for the device any more
+                ended = self._driver.cuStreamEndCapture(handle, ctypes.byref(graph))
+            assert ended == 0, f"cuStreamEndCapture answered {ended}: somebody ended the capture"
             self.call("cuGraphGetNodes", graph, None, ctypes.byref(nodes))
             self.call("cuGraphInstantiateWithFlags", ctypes.byref(executable), graph, ctypes.c_ulonglong(0))
             self.call("cuGraphLaunch", executable, handle)
@@ -90,7 +100,7 @@ class CapturedStreams(Hazard):
             if way == 0:
                 thing = state.upstream.allocate(64, stream=place.stream)
             elif way == 1:
-                thing = state.cache.allocate(64, stream=place.stream)
+                thing = state.caches[int(random.integers(len(state.caches)))].allocate(64, stream=place.stream)
             elif way == 2:
                 memory = state.pinned.allocate(64)
                 thing = Buffer.from_handle(memory.handle, 64, owner=memory)
@@ -115,7 +125,8 @@ class CapturedStreams(Hazard):
         return graph.close
 
     def check(self, state):
-        state.cache.close()
+        for cache in state.caches:
+            cache.close()
         left = [state.pinned, state.upstream]
         if not self.env.let_go(lambda: not any(each.statistics.current_count for each in left)):
             found = [each.statistics.current_count for each in left]

@@ -124,8 +124,12 @@ def test_memory_of_default_streams_is_not_kept(cache, device):
     assert cache.statistics.cached_count == 0
 
 
-def test_memory_in_the_order_of_foreign_streams_is_not_kept(cache, stream):
-    """Their owners destroy them when they like. Mutant: kept, it is freed in a stream that is gone."""
+def test_memory_in_the_order_of_foreign_streams_is_not_kept(request, cache, device, stream):
+    """Their owners destroy them when they like; plain memory is kept by an event, in the order of no stream.
+
+    Mutant: kept, it is freed in a stream that is gone.
+    """
+    is_plain = request.node.callspec.params["cache"] == "plain" or not device.features.memory_pools
     driver = ctypes.CDLL(ftcuda.driver_info().path)
     handle = ctypes.c_void_p()
     assert driver.cuStreamCreateWithPriority(ctypes.byref(handle), 1, 0) == 0
@@ -134,7 +138,7 @@ def test_memory_in_the_order_of_foreign_streams_is_not_kept(cache, stream):
     buffer = cache.allocate(KIB, stream=stream)
     foreign.wait(stream)
     buffer.close(foreign)
-    assert cache.statistics.cached_count == 0 and cache.statistics.in_use_count == 0
+    assert cache.statistics.cached_count == int(is_plain) and cache.statistics.in_use_count == 0
     foreign.sync()
     foreign.close()
     assert driver.cuStreamDestroy_v2(handle) == 0
@@ -158,6 +162,28 @@ def test_memory_is_given_out_after_the_work_of_other_streams(cache, device, stre
     assert set(bytes(target)) == {1}
     second.close()
     target.close()
+
+
+def test_plain_memory_of_captured_streams_is_given_out_when_the_work_is_done(device, stream, other, held_clock):
+    """Mutant: plain-memory-is-kept-without-an-event."""
+    assert stream.handle and other.handle  # others may capture them: no free waits in their order
+    cache = CachingMemoryResource(SynchronousMemoryResource(device))
+    with held_clock():
+        first = cache.allocate(KIB, stream=stream)
+        address = first.handle
+        other.wait(stream)
+        first.fill(1, stream=other)
+        first.close()  # waits for nothing
+        second = cache.allocate(KIB, stream=stream)
+        assert second.handle != address
+    other.sync()
+    device.sync()
+    third = cache.allocate(KIB, stream=other)  # in any stream
+    assert third.handle == address and cache.statistics.hits == 1
+    second.close()
+    third.close()
+    assert cache.statistics.in_use_count == 0
+    cache.close()
 
 
 def test_frees_in_front_of_plain_memory_wait_for_nothing(device, stream, held_clock):

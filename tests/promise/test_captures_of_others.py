@@ -149,10 +149,13 @@ def plain(scene):
     return buffer.close
 
 
-def cached(scene):
-    cache = scene.cache(ftcuda.SynchronousMemoryResource(scene.device))
+def cached(scene, upstream, is_shared):
+    cache = scene.cache(upstream)
     buffer = cache.allocate(64, stream=scene.stream)
     buffer.fill(1, stream=scene.stream)
+    if is_shared:
+        scene.other.wait(scene.stream)
+        buffer.fill(1, stream=scene.other)
 
     def act():
         buffer.close()
@@ -161,28 +164,28 @@ def cached(scene):
     return act
 
 
-def cached_of_a_pool(scene):
-    cache = scene.cache(scene.pool())
-    buffer = cache.allocate(64, stream=scene.stream)
-    buffer.fill(1, stream=scene.stream)
-
-    def act():
-        buffer.close()
-        cache.trim()
-
-    return act
+def cached_of_plain_memory(scene, is_shared=False):
+    return cached(scene, ftcuda.SynchronousMemoryResource(scene.device), is_shared)
 
 
-def cached_and_pinned(scene):
-    cache = scene.cache(ftcuda.LegacyPinnedMemoryResource())
-    buffer = cache.allocate(64, stream=scene.stream)
-    buffer.fill(1, stream=scene.stream)
+def cached_of_a_pool(scene, is_shared=False):
+    return cached(scene, scene.pool(), is_shared)
 
-    def act():
-        buffer.close()
-        cache.trim()
 
-    return act
+def cached_of_pinned_memory(scene, is_shared=False):
+    return cached(scene, ftcuda.LegacyPinnedMemoryResource(), is_shared)
+
+
+def cached_of_plain_memory_and_used_in_another(scene):
+    return cached_of_plain_memory(scene, is_shared=True)
+
+
+def cached_of_a_pool_and_used_in_another(scene):
+    return cached_of_a_pool(scene, is_shared=True)
+
+
+def cached_of_pinned_memory_and_used_in_another(scene):
+    return cached_of_pinned_memory(scene, is_shared=True)
 
 
 def staged(scene):
@@ -242,9 +245,12 @@ ACTS = [
     made_in_the_stream_and_used_in_another,
     pinned,
     plain,
-    cached,
+    cached_of_plain_memory,
+    cached_of_plain_memory_and_used_in_another,
     cached_of_a_pool,
-    cached_and_pinned,
+    cached_of_a_pool_and_used_in_another,
+    cached_of_pinned_memory,
+    cached_of_pinned_memory_and_used_in_another,
     staged,
     of_an_owner,
     graph,

@@ -316,10 +316,8 @@ void Buffer::order(CUstream stream, const Use* target, Status& status) noexcept 
 // What waits in a stream that others capture ends their capture.
 bool Buffer::order_in(Stream& stream, const Use* target, FreePlan& plan) noexcept {
     const Stream::Alone alone(stream);
-    // Plain memory of a cache stays in the order of its stream: else the host would wait for its uses.
-    const bool stays = alone || (resource_ && !resource_->is_pool());
-    if (stays) order(stream.cu_stream(), target, plan.status);
-    return stays;
+    if (alone) order(stream.cu_stream(), target, plan.status);
+    return static_cast<bool>(alone);
 }
 
 Buffer::FreePlan Buffer::plan_in_stream() noexcept {

@@ -4,7 +4,7 @@
 // it may be used in the same order again at once, and never in another stream's. Streams are found by the driver's id,
 // which is not used twice, and kept as long as something of theirs is in store. What the host reaches is kept in one
 // place, each piece with an event: whoever gets it may touch it at once, so it waits until the work of its last user is
-// done.
+// done. Plain device memory whose last use was in another stream than its own is kept there too, if that must not wait.
 //
 // What is in use and in store together stays below the most that was in use, a sixteenth and 2 MiB. So steps that
 // repeat find all they need, and what nobody will use goes back: of the stream that frees, and, where another one needs

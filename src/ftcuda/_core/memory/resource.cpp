@@ -161,9 +161,14 @@ Status MemoryResource::allocate(std::size_t bytes, Stream* stream, Allocation& a
         }
         if (passes_by) return allocate_upstream(bytes, stream, allocation.pointer);
     }
-    const std::uint64_t made_in = Cache::id_of(key(stream));
+    std::uint64_t made_in = Cache::id_of(key(stream));
     Cache::Piece piece;
-    if (cache_->acquire(bytes, key(stream), piece)) {
+    bool found = cache_->acquire(bytes, key(stream), piece);
+    if (!found && kind_ == MemoryKind::device && !is_pool()) {
+        found = cache_->acquire(bytes, nullptr, piece);
+        if (found) made_in = Cache::id_of(nullptr);
+    }
+    if (found) {
         if (piece.event != nullptr) context_->release_event(piece.event);
         driver::memory_marking::mark_in_use(piece.pointer, kind_ == MemoryKind::device ? stream->cu_stream() : nullptr,
                                             bytes);
@@ -208,14 +213,16 @@ Status MemoryResource::allocate_from_pool(std::size_t bytes, Stream& stream, CUd
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
                                     bool used) {
     if (!allocation.cacheable && !staging_) return free_or_retire(allocation.pointer, home, stream);
-    if (kind_ == MemoryKind::device && (home == nullptr || !home->is_owned())) {
+    // Plain memory whose last use is ordered in a stream of ours is kept by an event: else the host would wait for that.
+    const bool is_by_event = kind_ != MemoryKind::device || (home == nullptr && !is_pool());
+    if (!is_by_event && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
         return free_or_retire(allocation.pointer, home, stream);
     }
     Cache::Piece piece{allocation.pointer, nullptr};
     driver::memory_marking::mark_free(piece.pointer, kind_ == MemoryKind::device || used ? stream : nullptr);
-    if (kind_ != MemoryKind::device && used) {
-        // The host may touch it as soon as it is given out: it must be known when the work is done.
+    if (is_by_event && used) {
+        // Who gets it may touch it at once, as the host does: it must be known when the work is done.
         const Status status = home != nullptr ? home->mark_surely(piece.event) : context_->record(stream, piece.event);
         if (!status.ok()) {
             free_later(allocation, bytes);
