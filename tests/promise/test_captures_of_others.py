@@ -327,6 +327,19 @@ def test_what_is_closed_amid_a_capture_goes_by_itself(device, code, others, prep
     scene.close()
 
 
+def act_while_captured(others, stream, act):
+    """The event that the act records is of a capture that others began before and ended behind that."""
+    with faults.holding("cuEventRecord") as before, faults.holding("cuEventRecord", after=True) as behind, ThreadPoolExecutor(1) as actor:
+        acting = actor.submit(act)
+        before.wait()
+        others.begin(stream)
+        before.release()
+        behind.wait()
+        assert others.end(stream) == 0
+        behind.release()
+        acting.result(60)
+
+
 def test_a_lease_that_met_a_capture_comes_back(device, others):
     """Mutant: the event behind it was that capture's, and nobody ever hears that it is reached."""
     stream = device.create_stream()
@@ -334,18 +347,25 @@ def test_a_lease_that_met_a_capture_comes_back(device, others):
     pool = ftcuda.StagingPool(device, 4096)
     buffer = pool.lease(4096)
     buffer.fill(1, stream=stream)
-    with faults.holding("cuEventRecord") as before, faults.holding("cuEventRecord", after=True) as behind, ThreadPoolExecutor(1) as actor:
-        acting = actor.submit(buffer.close)
-        before.wait()
-        others.begin(stream)
-        before.release()
-        behind.wait()
-        others.end(stream)
-        behind.release()
-        acting.result(60)
+    act_while_captured(others, stream, buffer.close)
     device.sync()
     pool.lease(4096, timeout=20).close()
     pool.close()
+    stream.close()
+
+
+def test_a_piece_of_a_cache_that_met_a_capture_goes_back(device, others):
+    """Mutant: marks-that-last-are-not-asked."""
+    stream = device.create_stream()
+    assert stream.handle
+    cache = ftcuda.CachingMemoryResource(ftcuda.LegacyPinnedMemoryResource())
+    buffer = cache.allocate(64, stream=stream)
+    buffer.fill(1, stream=stream)
+    act_while_captured(others, stream, buffer.close)
+    assert cache.statistics.cached_count == 0  # nothing would say that its event is reached
+    device.sync()
+    assert cache.statistics.in_use_count == 0
+    cache.close()
     stream.close()
 
 
