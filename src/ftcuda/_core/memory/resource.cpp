@@ -213,7 +213,7 @@ Status MemoryResource::allocate_from_pool(std::size_t bytes, Stream& stream, CUd
 Status MemoryResource::free_ordered(const Allocation& allocation, std::size_t bytes, Stream* home, CUstream stream,
                                     bool used) {
     if (!allocation.cacheable && !staging_) return free_or_retire(allocation.pointer, home, stream);
-    // Plain memory whose last use is ordered in a stream of ours is kept by an event: else the host would wait for that.
+    // Plain memory whose last use is ordered in a stream of ours is kept by an event: the host would wait otherwise.
     const bool is_by_event = kind_ != MemoryKind::device || (home == nullptr && !is_pool());
     if (!is_by_event && (home == nullptr || !home->is_owned())) {
         cache_->count_freed(bytes, allocation.made_in);
