@@ -110,6 +110,41 @@ void objects_stay() {
     CHECK(deferred_release::pop_done() == nullptr && !deferred_release::is_pending());
 }
 
+class Held final : public Shared {
+public:
+    explicit Held(std::atomic<bool>& released) noexcept : released_(released) {}
+
+private:
+    ~Held() override {
+        while (!released_) std::this_thread::yield();
+    }
+
+    std::atomic<bool>& released_;
+};
+
+// Who waits is back once the service has let go of what it took, or at the limit.
+void ends_are_waited_for() {
+    std::atomic<bool> released{false}, over{false};
+    deferred_release::Retention retention;
+    deferred_release::retain(retention, Ref<Shared>::adopt(new Held(released)));
+    retention.reset();
+    CHECK(comes([] { return deferred_release::is_ending(); }));
+    CHECK(deferred_release::pop_done() == nullptr);  // it waits for nothing
+    CHECK(deferred_release::wait_for_end(Limit{0.02, nullptr}).reason() == Reason::timed_out);
+    CHECK(deferred_release::wait_for_end(Limit{60, [] { return true; }}).reason() == Reason::interrupted);
+    std::thread waiting([&] {
+        CHECK(deferred_release::wait_for_end(Limit()).ok());
+        CHECK(released);
+        over = true;
+    });
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    CHECK(!over);
+    released = true;
+    waiting.join();
+    CHECK(comes([] { return !deferred_release::is_ending(); }));
+    CHECK(deferred_release::wait_for_end(Limit{0, nullptr}).ok());
+}
+
 // Who asks after the work is done finds what it retained, though the service may be looking at it.
 void callers_find_it(Context& context, MemoryResource& memory) {
     int object = 0;
@@ -145,6 +180,7 @@ int main(int count, char** arguments) {
     stays_short(*context, *memory, test::control_of(arguments[1]));
     submit_only(*context, *memory, count > 2 ? std::atof(arguments[2]) : 1.0);
     objects_stay();
+    ends_are_waited_for();
     callers_find_it(*context, *memory);
     waits_end(*context);
     const int result = test::report();

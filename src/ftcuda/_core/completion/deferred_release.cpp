@@ -6,6 +6,7 @@
 #include "../device/deferred_errors.hpp"
 #include "../device/process.hpp"
 #include "../sync/fork.hpp"
+#include "../sync/limit.hpp"
 #include "../sync/may_wait.hpp"
 #include "context_wait.hpp"
 #include "handover.hpp"
@@ -63,6 +64,9 @@ public:
     // Looks begun and ended: odd while the service has one in its hands, which wait_for_look() waits for.
     std::uint64_t looks() const noexcept { return looks_.load(); }
     void wait_for_look() EXCLUDES(mutex_) { const Lock lock(mutex_); }
+    // References taken and let go of: odd while the service has one in its hands. It holds no lock then: what goes with
+    // that may take any, and may wait.
+    std::uint64_t ends() const noexcept { return ends_.load(); }
 
 private:
     static constexpr std::chrono::milliseconds pause{10};
@@ -70,9 +74,12 @@ private:
 
     Pause turn() noexcept override EXCLUDES(mutex_);
     bool look() noexcept EXCLUDES(mutex_);
+    void end_references() noexcept;
 
     Mutex mutex_{Rank::sweep};
-    std::atomic<std::uint64_t> looks_{0};  // sequentially consistent, as the counts of the queues
+    // Sequentially consistent, as the counts of the queues.
+    std::atomic<std::uint64_t> looks_{0};
+    std::atomic<std::uint64_t> ends_{0};
     // Of the service alone.
     std::uint64_t popped_ = 0;
     int turns_ = 0;
@@ -108,10 +115,6 @@ void* end(Retained* retained) noexcept {
 }
 
 void put_over(Retained& retained) noexcept { (retained.object == nullptr ? references : objects).put(retained); }
-
-void end_references() noexcept {
-    while (Retained* const found = references.take()) end(found);
-}
 
 // CUDA_ERROR_NOT_READY while the work goes on, or others capture the stream.
 Status ask(Retained& retained) noexcept {
@@ -164,6 +167,16 @@ bool Sweep::look() noexcept {
     if (found != nullptr) put_over(*found);
     ++looks_;
     return found != nullptr;
+}
+
+void Sweep::end_references() noexcept {
+    for (bool is_more = true; is_more;) {
+        ++ends_;
+        Retained* const found = references.take();
+        is_more = found != nullptr;
+        if (is_more) end(found);
+        ++ends_;
+    }
 }
 
 Service::Pause Sweep::turn() noexcept {
@@ -260,6 +273,21 @@ Status wait_for(Context& context, CUevent event) noexcept {
     const Status status = context.observe(cu.cuEventSynchronize(event));
     context.release_event(event, status);
     return status;
+}
+
+bool is_ending() noexcept { return sweep.ends() % 2 != 0 && !is_forked(); }
+
+Status wait_for_end(const Limit& given) noexcept {
+    const std::uint64_t ends = sweep.ends();
+    const auto begin = limit::Clock::now();
+    const auto until = limit::deadline(begin, given.seconds);
+    while (is_ending() && sweep.ends() == ends) {
+        const auto now = limit::Clock::now();
+        if (now >= until) return Reason::timed_out;
+        if (given.is_interrupted != nullptr && given.is_interrupted()) return Reason::interrupted;
+        limit::wait_a_little(now, std::min<limit::Clock::duration>(now - begin, limit::attention), true);
+    }
+    return {};
 }
 
 bool is_pending() noexcept { return pending.load() != 0; }

@@ -13,6 +13,12 @@
 #include <memory>
 #include <vector>
 
+namespace ftcuda::core {
+
+struct Limit;
+
+}  // namespace ftcuda::core
+
 namespace ftcuda::core::deferred_release {
 
 // Records `event`, one of the context's, behind work, or says why it cannot be: as Stream::mark().
@@ -71,6 +77,11 @@ Status release_with_graph(Context& context, abi::CUgraph graph, Retention retent
 // caller's; waited for by the caller.
 bool is_over(Context& context, abi::CUevent event) noexcept;
 Status wait_for(Context& context, abi::CUevent event) noexcept;
+
+// Whether the service lets go of a reference just now, which may be the last that keeps memory from its resource; until
+// it has. Its time is the real one, though a test may hold that of the device.
+bool is_ending() noexcept;
+Status wait_for_end(const Limit& limit) noexcept;
 
 // True if something is retained. Cheap enough for every call that is not a launch.
 bool is_pending() noexcept;

@@ -356,12 +356,13 @@ def wait_for_deallocations(timeout=None):
     timeout : float, optional
         Seconds after which to give up; None waits for ever.
 
-    Thread safety: atomic. Blocks detached from the interpreter; hold no lock that `deallocate` takes.
+    Thread safety: atomic. Blocks detached from the interpreter; hold no lock that `deallocate` takes, and no exclusive
+    section.
 
     Raises
     ------
     TimeoutError
-        A call of `deallocate` is not over yet.
+        A call of `deallocate` is not over yet, or a thread of ftcuda's has not freed yet what it took.
     RuntimeError
         In `deallocate` or a hook, for which it would wait itself, and in a function that a stream waits for.
     """
@@ -379,12 +380,14 @@ def wait_for_deallocations(timeout=None):
         with nogil:
             handover.adopt_scheduled()
             status = handover.wait_until_at_most(0, limit)
+            if status.ok():
+                status = core.wait_for_end(limit)
         if status.reason() == Reason.timed_out:
-            raise TimeoutError(f"deallocations are not over in time; {handover.unfinished()} are to be done")
+            raise TimeoutError(f"deallocations are not over in time; {handover.unfinished() + core.is_ending()} are to be done")
         if status.reason() == Reason.interrupted:
             pass_on()
         limit.seconds = max(end - monotonic(), 0)
         end_own_objects()  # what was given back may have held more memory
         release_done()
-        if handed_over == before:
+        if handed_over == before and not core.is_ending():
             return None

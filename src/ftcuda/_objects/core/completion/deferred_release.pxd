@@ -1,6 +1,7 @@
 from libcpp cimport bool
 
 from core.device.device cimport Context, CUevent
+from core.sync.limit cimport Limit
 from core.sync.reason cimport Status
 from core.sync.ref cimport Shared
 
@@ -17,6 +18,8 @@ cdef extern from "_core/completion/deferred_release.hpp" namespace "ftcuda::core
     void release_after(Context& context, CUevent event, Retention retention) except +
     bool is_over(Context& context, CUevent event)
     Status wait_for(Context& context, CUevent event)
+    bool is_ending()
+    Status wait_for_end(const Limit& limit)
     bool is_pending()
     void* pop_done()
 
