@@ -368,7 +368,7 @@ def wait_for_deallocations(timeout=None):
     """
     cdef Limit limit = limit_of(timeout)
     cdef Status status
-    cdef size_t before
+    cdef size_t before, unfinished
     cdef double end = monotonic() + limit.seconds
     if is_calling or is_collecting:
         raise RuntimeError("cannot wait for deallocations in deallocate, a hook or a finalizer: it is one of them")
@@ -383,7 +383,8 @@ def wait_for_deallocations(timeout=None):
             if status.ok():
                 status = core.wait_for_end(limit)
         if status.reason() == Reason.timed_out:
-            raise TimeoutError(f"deallocations are not over in time; {handover.unfinished() + core.is_ending()} are to be done")
+            unfinished = handover.unfinished() + core.is_ending()
+            raise TimeoutError(f"deallocations are not over in time; {unfinished} are to be done")
         if status.reason() == Reason.interrupted:
             pass_on()
         limit.seconds = max(end - monotonic(), 0)
