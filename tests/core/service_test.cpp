@@ -4,6 +4,7 @@
 
 #include "../../src/ftcuda/_core/completion/context_wait.hpp"
 #include "../../src/ftcuda/_core/completion/deferred_release.hpp"
+#include "../../src/ftcuda/_core/completion/handover.hpp"
 #include "../../src/ftcuda/_core/memory/copy.hpp"
 #include "../../src/ftcuda/_core/sync/limit.hpp"
 #include "simulated.hpp"
@@ -145,6 +146,16 @@ void ends_are_waited_for() {
     CHECK(deferred_release::wait_for_end(Limit{0, nullptr}).ok());
 }
 
+// The same of the thread that makes handed-over calls, here this one.
+void releases_are_waited_for() {
+    handover::ask_for_release();
+    CHECK(handover::take() == nullptr);
+    CHECK(deferred_release::is_ending());
+    CHECK(deferred_release::wait_for_end(Limit{0.02, nullptr}).reason() == Reason::timed_out);
+    handover::end_release();
+    CHECK(deferred_release::wait_for_end(Limit{60, nullptr}).ok() && !handover::is_releasing());
+}
+
 // Who asks after the work is done finds what it retained, though the service may be looking at it.
 void callers_find_it(Context& context, MemoryResource& memory) {
     int object = 0;
@@ -181,6 +192,7 @@ int main(int count, char** arguments) {
     submit_only(*context, *memory, count > 2 ? std::atof(arguments[2]) : 1.0);
     objects_stay();
     ends_are_waited_for();
+    releases_are_waited_for();
     callers_find_it(*context, *memory);
     waits_end(*context);
     const int result = test::report();

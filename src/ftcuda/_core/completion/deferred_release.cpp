@@ -275,13 +275,12 @@ Status wait_for(Context& context, CUevent event) noexcept {
     return status;
 }
 
-bool is_ending() noexcept { return sweep.ends() % 2 != 0 && !is_forked(); }
+bool is_ending() noexcept { return handover::is_releasing() || (sweep.ends() % 2 != 0 && !is_forked()); }
 
 Status wait_for_end(const Limit& given) noexcept {
-    const std::uint64_t ends = sweep.ends();
     const auto begin = limit::Clock::now();
     const auto until = limit::deadline(begin, given.seconds);
-    while (is_ending() && sweep.ends() == ends) {
+    while (is_ending()) {
         const auto now = limit::Clock::now();
         if (now >= until) return Reason::timed_out;
         if (given.is_interrupted != nullptr && given.is_interrupted()) return Reason::interrupted;

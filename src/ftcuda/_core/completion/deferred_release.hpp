@@ -78,8 +78,8 @@ Status release_with_graph(Context& context, abi::CUgraph graph, Retention retent
 bool is_over(Context& context, abi::CUevent event) noexcept;
 Status wait_for(Context& context, abi::CUevent event) noexcept;
 
-// Whether the service lets go of a reference just now, which may be the last that keeps memory from its resource; until
-// it has. Its time is the real one, though a test may hold that of the device.
+// Whether a thread of ours, the service or that of the handover, lets go of something just now, which may be the last
+// that keeps memory from its resource; until it has. The limit is of real time, though a test may hold the device's.
 bool is_ending() noexcept;
 Status wait_for_end(const Limit& limit) noexcept;
 

@@ -23,6 +23,9 @@ bool release_is_asked GUARDED_BY(mutex) = false;
 
 // Released when a call is over: who then sees that none is left sees what the calls did.
 std::atomic<std::size_t> count{0};
+// That the thread lets go of what is over. Sequentially consistent: who finds nothing to let go of sees that the thread
+// was first.
+std::atomic<bool> releasing{false};
 std::atomic<bool> claimed{false};  // relaxed: it guards no data
 
 bool is_scheduled() noexcept {
@@ -61,7 +64,10 @@ void give_claim_back() noexcept { claimed.store(false, std::memory_order_relaxed
 void* take() {
     const Lock lock(mutex);
     while (calls.empty() && !release_is_asked) changed.wait(mutex);
-    if (calls.empty()) release_is_asked = false;
+    if (calls.empty()) {
+        release_is_asked = false;
+        releasing.store(true);
+    }
     return pop(calls);
 }
 
@@ -72,6 +78,10 @@ void* take_scheduled() {
 }
 
 void finish() noexcept { count.fetch_sub(1, std::memory_order_release); }
+
+void end_release() noexcept { releasing.store(false); }
+
+bool is_releasing() noexcept { return releasing.load() && !is_forked(); }
 
 std::size_t unfinished() noexcept { return count.load(std::memory_order_acquire); }
 

@@ -21,9 +21,12 @@ void put(void* call);
 bool claim_thread() noexcept;
 void give_claim_back() noexcept;
 
-// The next call, for which it waits; null if the thread is to let go of what is over (deferred_release.hpp). For the
-// thread alone.
+// The next call, for which it waits; null if the thread is to let go of what is over (deferred_release.hpp), and to say
+// then that it has. For the thread alone.
 void* take();
+void end_release() noexcept;
+// Whether it does so just now.
+bool is_releasing() noexcept;
 // The same for a thread that somebody schedules; null for others, and if there is none.
 void* take_scheduled();
 // What was taken is over.

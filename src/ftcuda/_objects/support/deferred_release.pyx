@@ -43,6 +43,7 @@ cdef extern from *:
     static thread_local bool left_to_outermost = false;
     static thread_local bool is_collecting = false;    // the thread collects garbage
     static thread_local bool is_calling = false;       // it is in a call of others' code
+    static thread_local bool is_releasing = false;     // it is ftcuda's, and lets go of what is over
     static thread_local std::size_t handed_over = 0;   // how many calls it did
     static thread_local std::vector<PyObject*> postponed;  // the calls that came up in that one, each with a reference
     static std::vector<PyObject*> take_postponed() { return std::exchange(postponed, {}); }
@@ -66,6 +67,7 @@ cdef extern from *:
     bint left_to_outermost
     bint is_collecting
     bint is_calling
+    bint is_releasing
     size_t handed_over
     vector[Reference] postponed
     vector[Reference] take_postponed()
@@ -300,6 +302,7 @@ def make_handed_over():
             call = <Reference>handover.take()
         if call == NULL:
             run_contained(release_rest)
+            handover.end_release()
             continue
         make(call)
         handover.finish()
@@ -307,7 +310,12 @@ def make_handed_over():
 
 def release_rest():
     """By the thread: lets go of what no other thread's calls have come to."""
-    release_done()
+    global is_releasing
+    is_releasing = True
+    try:
+        release_done()
+    finally:
+        is_releasing = False
 
 
 cdef int make_scheduled() except -1:
@@ -370,7 +378,7 @@ def wait_for_deallocations(timeout=None):
     cdef Status status
     cdef size_t before, unfinished
     cdef double end = monotonic() + limit.seconds
-    if is_calling or is_collecting:
+    if is_calling or is_collecting or is_releasing:
         raise RuntimeError("cannot wait for deallocations in deallocate, a hook or a finalizer: it is one of them")
     if may_wait().reason() == Reason.in_host_function:
         raise RuntimeError("cannot wait for deallocations in a function that a stream waits for")

@@ -10,6 +10,7 @@ cdef extern from "_core/completion/handover.hpp" namespace "ftcuda::core::handov
     void give_claim_back()
     void* take() except +
     void* take_scheduled() except +
+    void end_release()
     void finish()
     size_t unfinished()
     void adopt_scheduled() except +
