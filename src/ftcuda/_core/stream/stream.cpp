@@ -240,7 +240,8 @@ Status Stream::mark_surely(CUevent& event) noexcept {
 }
 
 Status Stream::is_idle(bool& idle) noexcept {
-    idle = false;
+    idle = static_cast<bool>(session_);  // all that was submitted is its graph's
+    if (idle) return {};
     const Alone alone(*this);
     if (!alone) return {};
     const ContextScope scope(*context_);
@@ -252,6 +253,7 @@ Status Stream::is_idle(bool& idle) noexcept {
 }
 
 Status Stream::wait_until_idle() noexcept {
+    if (session_) return {};  // all that was submitted is its graph's
     const ContextScope scope(*context_);
     if (!scope.status().ok()) return scope.status();
     const RelaxedCapture relaxed;
