@@ -241,8 +241,8 @@ void release_when_idle(Context& context, Retention retention) {
     retention.release();
 }
 
-Status release_with_graph(Context& context, CUgraph graph, Retention retention, bool is_in_use) noexcept {
-    CUuserObject object = nullptr;
+Status release_with_graph(Context& context, CUgraph graph, Retention retention, bool is_in_use,
+                          CUuserObject& object) noexcept {
     Retained* const retained = retention.release();  // the driver's, which calls graph_is_gone
     Status status =
         context.observe(cu.cuUserObjectCreate(&object, retained, graph_is_gone, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));

@@ -70,8 +70,9 @@ void act_after_capture(Context& context, Mark mark, std::function<void()> act);
 void release_when_idle(Context& context, Retention retention);
 
 // For as long as `graph`, what it is instantiated as, and their work. By who captures it. `is_in_use`: the graph uses
-// it already, so that it is kept for ever if the driver fails.
-Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention, bool is_in_use) noexcept;
+// it already, so that it is kept for ever if the driver fails. `object`: the graph's, until it is taken back.
+Status release_with_graph(Context& context, abi::CUgraph graph, Retention retention, bool is_in_use,
+                          abi::CUuserObject& object) noexcept;
 
 // Ways to come after an event, which the context gets back: true if it is reached, or else the event stays the
 // caller's; waited for by the caller.

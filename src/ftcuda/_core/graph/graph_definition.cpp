@@ -15,6 +15,14 @@ using namespace abi;
 GraphNode::GraphNode(int type) : type_(type) {}
 GraphNode::~GraphNode() = default;
 
+SharedGraphs::Kept GraphNode::list(const Kept& kept) {
+    SharedGraphs::Kept list;
+    for (const Ref<Shared>& each : kept) {
+        if (each) list.push_back(each);
+    }
+    return list;
+}
+
 Status GraphDefinition::create(Context& context, Ref<GraphDefinition>& definition) {
     if (!cu.cuGraphGetEdges_v2) return Status(Reason::absent, Entry::cuGraphGetEdges_v2);
     const ContextScope scope(context);
@@ -41,6 +49,25 @@ void GraphDefinition::collect(std::vector<Ref<Shared>>& kept) const {
         }
         for (const Ref<GraphDefinition>& each : node->within_) each->collect(kept);
     }
+}
+
+void GraphDefinition::collect(ToShare& all) {
+    for (const auto& [cu_node, node] : nodes_) {
+        all.emplace_back(GraphNode::list(node->kept_), &node->given_);
+        for (const Ref<GraphDefinition>& each : node->within_) each->collect(all);
+    }
+}
+
+Status GraphDefinition::share_cu_graph(CUgraph& shared) {
+    return use([&](CUgraph graph) NOT_ANALYSED -> Status {
+        if (!is_there_) return Reason::gone;
+        shared = graph;
+        if (root_.shared_.has(graph)) return {};
+        ToShare all;
+        all.emplace_back(SharedGraphs::Kept{Ref<Shared>(*root_.captured_)}, &root_.given_);
+        root_.collect(all);
+        return root_.shared_.add(graph, all);
+    });
 }
 
 Ref<CapturedOperands> GraphDefinition::operands() const {

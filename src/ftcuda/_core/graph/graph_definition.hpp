@@ -10,6 +10,7 @@
 #include "../sync/ref.hpp"
 #include "captured_launch.hpp"
 #include "node_change.hpp"
+#include "shared_graphs.hpp"
 
 #include <map>
 #include <utility>
@@ -22,7 +23,8 @@ public:
     static Status create(Context& context, Ref<GraphDefinition>& definition);
     // Takes the graph over.
     GraphDefinition(Context& context, abi::CUgraph graph, Ref<CapturedOperands> captured) noexcept
-        : context_(context), root_(*this), captured_(std::move(captured)), graph_(graph), is_there_(true) {}
+        : context_(context), root_(*this), captured_(std::move(captured)), graph_(graph), is_there_(true),
+          shared_(context) {}
 
     Context& context() const noexcept { return context_; }
     // The one that it is within, or is within a graph of; itself, if it is in none. Who has one within another keeps
@@ -30,6 +32,8 @@ public:
     GraphDefinition& root() const noexcept { return root_; }
     // While it is there. It may be gone by then.
     abi::CUgraph cu_graph() const noexcept { return graph_; }
+    // For others, who may clone it and launch what they make of it: that keeps what the graph uses (shared_graphs.hpp).
+    Status share_cu_graph(abi::CUgraph& graph) EXCLUDES(graph_turn);
 
     // Those with parameters, in the order in which they were captured; for as long as the graph may be launched. A
     // graph with such launches does not change.
@@ -91,7 +95,8 @@ public:
 
 private:
     // Within another one's node.
-    GraphDefinition(Context& context, GraphDefinition& root) noexcept : context_(context), root_(root) {}
+    GraphDefinition(Context& context, GraphDefinition& root) noexcept
+        : context_(context), root_(root), shared_(context) {}
     ~GraphDefinition() override;
 
     // Calls `call` in the turn of graphs, if the graph is there.
@@ -121,6 +126,8 @@ private:
     void leave(GraphNode& node, Gone& gone);
     void leave(Gone& gone);
     void collect(std::vector<Ref<Shared>>& kept) const;
+    using ToShare = std::vector<std::pair<SharedGraphs::Kept, SharedGraphs::Objects*>>;
+    void collect(ToShare& all);
 
     // Constant after construction.
     Context& context_;
@@ -137,6 +144,9 @@ private:
     // Whether nodes allocate memory, and what of it none frees.
     bool allocates_ = false;
     std::vector<abi::CUdeviceptr> unfreed_;
+    // Of the root: itself and those within it whose handles others have, and the user objects of what was captured.
+    SharedGraphs shared_;
+    SharedGraphs::Objects given_;
 };
 
 }  // namespace ftcuda::core

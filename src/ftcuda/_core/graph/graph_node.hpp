@@ -4,6 +4,7 @@
 #include "../../_driver/abi.hpp"
 #include "../stream/graph_turn.hpp"
 #include "../sync/ref.hpp"
+#include "shared_graphs.hpp"
 
 #include <array>
 #include <vector>
@@ -26,6 +27,8 @@ public:
     bool is_there() const noexcept { return is_there_; }
 
 private:
+    static SharedGraphs::Kept list(const Kept& kept);
+
     explicit GraphNode(int type);
     ~GraphNode() override;
 
@@ -36,6 +39,7 @@ private:
     // In the turn of graphs.
     abi::CUgraphNodeParams parameters_{};
     Kept kept_;
+    SharedGraphs::Objects given_;               // of what it keeps
     std::vector<Ref<GraphDefinition>> within_;  // of a child graph, or of the bodies of a conditional node
     bool is_there_ = false;
 };

@@ -166,6 +166,8 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     CUgraphNodeParams& parameters = made->parameters_;
     parameters.type = change.type();
     if (const Status status = change.apply(context_, parameters, made->kept_); !status.ok()) return status;
+    Gift gift(root_.shared_);
+    if (const Status status = gift.give(GraphNode::list(made->kept_)); !status.ok()) return status;
     const CapturedMemory* const of_buffers = root_.captured_->memory();
     if (change.type() == CU_GRAPH_NODE_TYPE_MEM_FREE && of_buffers != nullptr &&
         of_buffers->find(parameters.free.dptr) != nullptr)
@@ -174,6 +176,7 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     const Status status = cu.cuGraphAddNode(&made->node_, graph_, dependencies.data(), dependencies.size(), &told);
     if (!status.ok()) return status;
     made->is_there_ = true;
+    gift.exchange(made->given_);
     auto kept = entry.extract(entry.begin());
     kept.key() = made->node_;
     nodes_.insert(std::move(kept));
@@ -210,11 +213,14 @@ Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
             parameters.kernel.extra = now.extra;
         }
         if (const Status status = change.apply(context_, parameters, kept); !status.ok()) return status;
+        Gift gift(root_.shared_);
+        if (const Status status = gift.give(GraphNode::list(kept)); !status.ok()) return status;
         std::vector<Ref<GraphDefinition>> within = make_within(change.within());
         CUgraphNodeParams told = parameters;
         if (const Status status = cu.cuGraphNodeSetParams(node.node_, &told); !status.ok()) return status;
         node.parameters_ = parameters;
         std::swap(node.kept_, kept);
+        gift.exchange(node.given_);
         if (within.empty()) return {};
         for (const Ref<GraphDefinition>& each : node.within_) each->leave(gone);
         std::swap(node.within_, within);
@@ -226,12 +232,14 @@ void GraphDefinition::leave(GraphNode& node, Gone& gone) {
     node.is_there_ = false;
     if (node.type_ == CU_GRAPH_NODE_TYPE_CONDITIONAL) ++root_.unused_conditions_;
     for (const Ref<GraphDefinition>& each : node.within_) each->leave(gone);
+    root_.shared_.take_back(node.given_);
     gone.emplace_back();
     std::swap(gone.back(), node.kept_);
 }
 
 void GraphDefinition::leave(Gone& gone) {
     is_there_ = false;
+    root_.shared_.remove(graph_);
     for (const auto& [cu_node, node] : nodes_) leave(*node, gone);
     nodes_.clear();
 }

@@ -34,7 +34,8 @@ Status OperandLeases::give_to_graph(Stream& stream, const Operands& operands, Sh
         session->keep(std::move(mine));
         return {};
     }
-    return deferred_release::release_with_graph(stream.context(), graph, std::move(mine), is_submitted);
+    abi::CUuserObject object = nullptr;
+    return deferred_release::release_with_graph(stream.context(), graph, std::move(mine), is_submitted, object);
 }
 
 Status OperandLeases::give_late(Stream& stream, const Operands& operands, Shared* code, bool& given) {

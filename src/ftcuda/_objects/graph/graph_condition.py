@@ -15,7 +15,7 @@ class GraphCondition(OwnHandle):
     ``cudaGraphSetConditional(handle, value)``, in a launch of the graph that it was made for.
     """
 
-    __slots__ = ("_handle",)
+    __slots__ = ("__weakref__", "_handle")
 
     def __init__(self) -> Never:
         raise TypeError("conditions are made by GraphBuilder.create_condition()")

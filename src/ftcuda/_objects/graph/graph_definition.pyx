@@ -10,9 +10,10 @@ from libcpp.utility cimport pair
 from libcpp.vector cimport vector
 
 from core.device.device cimport Context
+from core.graph.graph_definition cimport CUgraph
 from core.graph.graph_node cimport GraphNode
 from core.graph.node_change cimport EmptyChange, NodeChange
-from core.sync.reason cimport Status
+from core.sync.reason cimport Reason, Status
 from core.sync.ref cimport Ref
 from ftcuda._objects.device.device_handle cimport as_device, device_of
 from ftcuda._objects.graph.graph cimport Graph
@@ -66,8 +67,22 @@ cdef class GraphDefinition(NodeSource):
 
     @property
     def handle(self):
-        """The ``CUgraph`` as an integer. Thread safety: atomic."""
-        return <size_t>self._given.definition.cu_graph()
+        """The ``CUgraph`` as an integer; 0 once the node that it is within was destroyed or updated.
+
+        Once it was asked for, what others make of the graph, by a clone or an instantiation, keeps what the nodes use.
+        They take turns with calls of the definition, and with the end of what is made of it: the driver crashes
+        otherwise.
+
+        Thread safety: atomic.
+        """
+        cdef CUgraph graph = NULL
+        cdef Status status
+        with nogil:
+            status = self._given.definition.share_cu_graph(graph)
+        if status.reason() == Reason.gone:
+            return 0
+        check(status, "give the handle away of", self)
+        return <size_t>graph
 
     @property
     def is_valid(self):

@@ -31,6 +31,7 @@ cdef extern from "_core/graph/graph_definition.hpp" namespace "ftcuda::core" nog
         Context& context()
         GraphDefinition& root()
         CUgraph cu_graph()
+        Status share_cu_graph(CUgraph& graph) except +
         vector[const CapturedLaunch*] launches() except +
         Status print_dot(const char* path, unsigned flags)
         Status is_there(bool& there)
