@@ -13,7 +13,7 @@ import ftcuda
 from ftcuda import LaunchConfig, LegacyPinnedMemoryResource, StatisticsMemoryResource, launch
 from ftcuda.errors import CUDAError
 from ftcuda.graph import GraphDefinition
-from ftcuda.testing import faults
+from ftcuda.testing import faults, simulation
 from tests.conftest import simulated_only
 from tests.kernels import compile_code
 from tests.objects.graphs import ONE, OUT_OF_MEMORY, assert_goes, needs_definitions
@@ -296,6 +296,92 @@ def test_a_handle_that_nobody_asked_for_costs_nothing(add, memory, stream):
         definition.instantiate().launch(stream)
         stream.sync()
         assert fault.hits == 0
+
+
+def another_child(definition, add):
+    parent = GraphDefinition()
+    parent.embed(GraphDefinition()).update(definition)
+    return parent
+
+
+def another_child_of_an_executable(definition, add):
+    parent, child = GraphDefinition(), GraphDefinition()
+    child.launch(ONE, add, LegacyPinnedMemoryResource().allocate(4), 1)
+    node = parent.embed(child)
+    graph = parent.instantiate()
+    graph[node].update(definition)
+    return graph
+
+
+def update_of_an_executable(definition, add):
+    first = GraphDefinition()
+    first.launch(ONE, add, LegacyPinnedMemoryResource().allocate(4), 1)
+    graph = first.instantiate()
+    graph.update(definition)
+    return graph
+
+
+MAKERS = {
+    "an executable": lambda definition, add: definition.instantiate(),
+    "an update": update_of_an_executable,
+    "a child": lambda definition, add: GraphDefinition().embed(definition),
+    "another child": another_child,
+    "another child of an executable": another_child_of_an_executable,
+}
+
+
+@simulated_only
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_ftcuda_makes_has_no_user_objects(name, others, add, memory, device, stream):
+    """With one, each launch takes ten microseconds more. They are there again for what others make afterwards."""
+    definition = GraphDefinition()
+    value = kernel_node(definition, add, memory)
+    handle = definition.handle
+    before = [simulation.calls(entry) for entry in ("cuGraphReleaseUserObject", "cuUserObjectCreate")]
+    made = MAKERS[name](definition, add)
+    calls = [simulation.calls(entry) for entry in ("cuGraphReleaseUserObject", "cuUserObjectCreate")]
+    assert [now - then for now, then in zip(calls, before, strict=True)] == [2, 2]  # what was captured, and the node
+    executable = others.instantiate(ctypes.c_void_p(handle))
+    del definition, made
+    ftcuda.memory.wait_for_deallocations()
+    assert memory.count == 1
+    others.launch(executable, stream)
+    assert value() == 7
+    del value
+    others.destroy(executable)
+    assert_goes(lambda: memory.count == 0, device)
+
+
+@simulated_only
+def test_a_child_of_a_builder_has_no_user_objects(add, memory, device):
+    child = device.create_graph_builder().begin_building()
+    launch(child, ONE, add, memory.make().buffer, 7)
+    assert child.end_building().graph_definition.handle
+    before = simulation.calls("cuGraphReleaseUserObject")
+    builder = device.create_graph_builder().begin_building()
+    builder.embed(child)
+    builder.end_building()
+    assert simulation.calls("cuGraphReleaseUserObject") == before + 1
+
+
+@simulated_only
+def test_what_cannot_be_kept_again_is_said(others, add, memory, device):
+    """The executable is there; who asks for the handle once more is kept from nothing."""
+    definition = GraphDefinition()
+    definition.launch(ONE, add, memory.make().buffer, 7)
+    assert definition.handle
+    with (
+        faults.failing("cuUserObjectCreate", OUT_OF_MEMORY),
+        pytest.warns(ftcuda.CUDAWarning, match="cannot keep for others what is used by a graph: .*OUT_OF_MEMORY"),
+    ):
+        graph = definition.instantiate()
+        graph.close()
+    clone = others.clone(definition.handle)
+    del definition, graph
+    ftcuda.memory.wait_for_deallocations()
+    assert memory.count == 1
+    others.destroy(graph=clone)
+    assert_goes(lambda: memory.count == 0, device)
 
 
 @contextmanager

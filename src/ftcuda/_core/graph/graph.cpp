@@ -174,6 +174,7 @@ Status Graph::update(GraphDefinition& of, GraphNode& node, NodeChange& change) {
         CUgraphNodeParams parameters{};
         parameters.type = change.type();
         if (const Status applied = change.apply(context_, parameters, kept); !applied.ok()) return applied;
+        const GraphDefinition::Bare bare(change.source());
         ChangedNode& changed = this->changed(node);
         const Status told = for_executables([&](CUgraphExec executable) {
             CUgraphNodeParams given = parameters;  // the driver writes to it
@@ -331,6 +332,7 @@ Status Graph::update(GraphDefinition& definition, int& refusal) {
         // Buffers know whether the graph was launched that allocates them.
         if (&definition != definition_.get() && (memory_ || definition.has_memory())) return Status(Reason::has_memory);
         operands = definition.operands();
+        const GraphDefinition::Bare bare(&definition);
         if (const Status updated = update_first(graph, info); !updated.ok()) return updated;
         old = std::exchange(definition_, Ref<GraphDefinition>(definition));
         if (most_ > 1) definition.stay();

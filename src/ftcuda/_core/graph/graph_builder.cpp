@@ -59,6 +59,7 @@ Status GraphBuilder::embed(GraphBuilder& child) {
             deferred_release::retain(retention, std::move(kept));
             session_->keep(std::move(retention));
             is_kept = true;
+            const GraphDefinition::Bare bare(embedded.get());
             return Status(cu.cuGraphAddChildGraphNode(&node, place.graph, place.before, place.count, cu_graph));
         });
         if (is_kept && !added.ok()) session_->keep_no_more();

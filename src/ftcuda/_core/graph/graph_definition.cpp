@@ -51,7 +51,14 @@ void GraphDefinition::collect(std::vector<Ref<Shared>>& kept) const {
     }
 }
 
-void GraphDefinition::collect(ToShare& all) {
+SharedGraphs::All GraphDefinition::all_to_share() const {
+    SharedGraphs::All all;
+    all.emplace_back(SharedGraphs::Kept{Ref<Shared>(*root_.captured_)}, &root_.given_);
+    root_.collect(all);
+    return all;
+}
+
+void GraphDefinition::collect(SharedGraphs::All& all) const {
     for (const auto& [cu_node, node] : nodes_) {
         all.emplace_back(GraphNode::list(node->kept_), &node->given_);
         for (const Ref<GraphDefinition>& each : node->within_) each->collect(all);
@@ -62,12 +69,19 @@ Status GraphDefinition::share_cu_graph(CUgraph& shared) {
     return use([&](CUgraph graph) NOT_ANALYSED -> Status {
         if (!is_there_) return Reason::gone;
         shared = graph;
-        if (root_.shared_.has(graph)) return {};
-        ToShare all;
-        all.emplace_back(SharedGraphs::Kept{Ref<Shared>(*root_.captured_)}, &root_.given_);
-        root_.collect(all);
-        return root_.shared_.add(graph, all);
+        return root_.shared_.has(graph) ? Status() : root_.shared_.add(graph, all_to_share());
     });
+}
+
+GraphDefinition::Bare::Bare(GraphDefinition* definition) : root_(definition != nullptr ? &definition->root_ : nullptr) {
+    if (root_ == nullptr || root_->shared_.is_empty()) return;
+    all_ = root_->all_to_share();
+    shared_ = root_->shared_.end(all_);
+}
+
+GraphDefinition::Bare::~Bare() {
+    for (CUgraph const each : shared_)
+        deferred_errors::add(root_->shared_.add(each, all_), "keep for others what is used by", "a graph");
 }
 
 Ref<CapturedOperands> GraphDefinition::operands() const {
@@ -100,6 +114,7 @@ Status GraphDefinition::instantiate(unsigned flags, bool stays, Made& made) {
         if (unused_conditions_ + captured_->unused_conditions() != 0) return Status(Reason::unplaced);
         made.operands = operands();
         made.memory = memory();
+        const Bare bare(this);
         const Status status = cu.cuGraphInstantiateWithFlags(&made.executable, graph, flags);
         if (status.ok() && stays) ++stays_;
         return status;

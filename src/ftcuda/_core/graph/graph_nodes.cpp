@@ -172,6 +172,7 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     if (change.type() == CU_GRAPH_NODE_TYPE_MEM_FREE && of_buffers != nullptr &&
         of_buffers->find(parameters.free.dptr) != nullptr)
         return Reason::memory_of_buffer;
+    const Bare bare(change.source());
     CUgraphNodeParams told = parameters;  // the driver writes to it
     const Status status = cu.cuGraphAddNode(&made->node_, graph_, dependencies.data(), dependencies.size(), &told);
     if (!status.ok()) return status;
@@ -216,6 +217,7 @@ Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
         Gift gift(root_.shared_);
         if (const Status status = gift.give(GraphNode::list(kept)); !status.ok()) return status;
         std::vector<Ref<GraphDefinition>> within = make_within(change.within());
+        const Bare bare(change.source());
         CUgraphNodeParams told = parameters;
         if (const Status status = cu.cuGraphNodeSetParams(node.node_, &told); !status.ok()) return status;
         node.parameters_ = parameters;

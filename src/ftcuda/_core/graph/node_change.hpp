@@ -22,6 +22,8 @@ public:
     virtual Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) = 0;
     // How many graphs such a node has within it.
     virtual std::size_t within() const noexcept { return 0; }
+    // The definition that a node of this is a copy of, or null.
+    virtual GraphDefinition* source() const noexcept { return nullptr; }
 
 protected:
     explicit NodeChange(int type) noexcept : type_(type) {}
@@ -141,7 +143,7 @@ public:
     Status prepare(Context& context) override;
     Status apply(Context& context, abi::CUgraphNodeParams& parameters, GraphNode::Kept& kept) override;
     std::size_t within() const noexcept override { return 1; }
-    const GraphDefinition& child() const noexcept { return *child_; }
+    GraphDefinition* source() const noexcept override { return child_.get(); }
 
 private:
     Ref<GraphDefinition> child_;

@@ -15,7 +15,7 @@ bool SharedGraphs::has(CUgraph graph) const noexcept {
     return std::find(graphs_.begin(), graphs_.end(), graph) != graphs_.end();
 }
 
-Status SharedGraphs::add(CUgraph graph, const std::vector<std::pair<Kept, Objects*>>& all) {
+Status SharedGraphs::add(CUgraph graph, const All& all) {
     graphs_.reserve(graphs_.size() + 1);
     Objects made;
     made.reserve(all.size());
@@ -36,6 +36,12 @@ Status SharedGraphs::add(CUgraph graph, const std::vector<std::pair<Kept, Object
     }
     graphs_.push_back(graph);
     return {};
+}
+
+std::vector<CUgraph> SharedGraphs::end(const All& all) noexcept {
+    for (const auto& [kept, objects] : all) take_back(*objects);
+    graphs_.erase(std::remove(graphs_.begin(), graphs_.end(), CUgraph{}), graphs_.end());
+    return std::exchange(graphs_, {});
 }
 
 void SharedGraphs::remove(CUgraph graph) noexcept { std::replace(graphs_.begin(), graphs_.end(), graph, CUgraph{}); }

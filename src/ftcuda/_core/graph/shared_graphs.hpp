@@ -17,14 +17,19 @@ public:
     // User objects that keep the same, one for each graph, which has it; null where it keeps nothing.
     using Objects = std::vector<abi::CUuserObject>;
     using Kept = std::vector<Ref<Shared>>;
+    // What each part of a definition keeps, and the objects for that.
+    using All = std::vector<std::pair<Kept, Objects*>>;
 
     explicit SharedGraphs(Context& context) noexcept : context_(context) {}
     SharedGraphs(const SharedGraphs&) = delete;
     SharedGraphs& operator=(const SharedGraphs&) = delete;
 
+    bool is_empty() const noexcept { return graphs_.empty(); }
     bool has(abi::CUgraph graph) const noexcept;
     // What each of `all` keeps is kept by `graph` too, or, if that fails, nothing of it.
-    Status add(abi::CUgraph graph, const std::vector<std::pair<Kept, Objects*>>& all);
+    Status add(abi::CUgraph graph, const All& all);
+    // Takes all back. Those that there were, to be added again.
+    std::vector<abi::CUgraph> end(const All& all) noexcept;
     // A graph that is gone, with what it had.
     void remove(abi::CUgraph graph) noexcept;
 
