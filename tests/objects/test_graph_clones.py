@@ -269,6 +269,26 @@ def test_the_handle_of_a_graph_in_a_node_that_is_gone():
     assert child.handle == 0
 
 
+@pytest.mark.parametrize("end", ["destroy", "update"])
+def test_a_node_with_graphs_further_within(end, add, memory, device):
+    """All of them end at once; whose handle somebody has comes after a node that gave it something."""
+    for _ in range(4):  # the order of nodes is that of their addresses
+        definition = GraphDefinition()
+        outer = definition.embed(GraphDefinition())
+        middle = outer.child_graph
+        nodes = [middle.launch(ONE, add, memory.make().buffer, 1) for _ in range(2)]
+        inner = middle.embed(GraphDefinition()).child_graph
+        nodes += [middle.launch(ONE, add, memory.make().buffer, 1) for _ in range(2)]
+        assert inner.handle
+        if end == "destroy":
+            outer.destroy()
+        else:
+            outer.update(GraphDefinition())
+        del nodes
+        assert inner.handle == middle.handle == 0
+    assert_goes(lambda: memory.count == 0, device)
+
+
 def test_a_callback_goes_with_the_clone(others, device):
     class Called:
         def __call__(self):

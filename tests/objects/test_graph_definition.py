@@ -28,6 +28,7 @@ from tests.kernels import compile_code
 from tests.objects.graphs import (
     DRIVER,
     ONE,
+    OUT_OF_MEMORY,
     assert_goes,
     assert_kept,
     assert_nothing_left,
@@ -405,6 +406,25 @@ def test_a_child_graph_is_a_copy(kernels, make_log, stream):
         node.child_graph.instantiate()
     with pytest.raises(ValueError, match="another graph definition"):
         definition.embed(node.child_graph)
+
+
+@simulated_only
+def test_a_child_graph_that_the_driver_does_not_show(kernels, make_log, stream):
+    """It is not added. An update is done by then: who asks for the graph is told that it is gone."""
+    log, definition, child = make_log(), GraphDefinition(), GraphDefinition()
+    child.launch(ONE, kernels.append, log.memory, 1)
+    with faults.failing("cuGraphChildGraphNodeGetGraph", OUT_OF_MEMORY), pytest.raises(CUDAError, match="OUT_OF_MEMORY"):
+        definition.embed(child)
+    assert definition.nodes() == set()
+    node = definition.embed(GraphDefinition())
+    with (
+        faults.failing("cuGraphChildGraphNodeGetGraph", OUT_OF_MEMORY),
+        pytest.warns(ftcuda.CUDAWarning, match="cannot find the graph within a node"),
+    ):
+        node.update(child)
+    assert node.is_valid and not node.child_graph.is_valid
+    run(definition, stream)
+    assert log.written() == [1]
 
 
 def test_another_child_graph(kernels, make_log, stream):

@@ -136,6 +136,7 @@ private:
     Status show_within(GraphNode& node, const abi::CUgraphNodeParams& parameters);
     Ref<CapturedMemory> memory() const;
     void note_memory(const GraphNode& node);
+    void forget_within(const GraphNode& node);
     // With all that is within it. `gone` takes what is to be let go of out of the turn.
     using Gone = std::vector<GraphNode::Kept>;
     void leave(GraphNode& node, Gone& gone);

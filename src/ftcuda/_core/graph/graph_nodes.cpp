@@ -1,5 +1,6 @@
 // The nodes of a graph definition, and the edges between them.
 #include "../../_driver/table.hpp"
+#include "../device/deferred_errors.hpp"
 #include "graph_definition.hpp"
 
 #include <algorithm>
@@ -176,6 +177,10 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     CUgraphNodeParams told = parameters;  // the driver writes to it
     const Status status = cu.cuGraphAddNode(&made->node_, graph_, dependencies.data(), dependencies.size(), &told);
     if (!status.ok()) return status;
+    if (const Status shown = show_within(*made, told); !shown.ok()) {
+        deferred_errors::add(context_.observe(cu.cuGraphDestroyNode(made->node_)), "take out again", "node");
+        return shown;
+    }
     made->is_there_ = true;
     gift.exchange(made->given_);
     auto kept = entry.extract(entry.begin());
@@ -185,7 +190,7 @@ Status GraphDefinition::add_node(const Nodes& before, NodeChange& change, Ref<Gr
     if (change.type() == CU_GRAPH_NODE_TYPE_CONDITIONAL) --root_.unused_conditions_;
     note_memory(*made);
     node = made;
-    return show_within(*made, told);
+    return {};
 }
 
 void GraphDefinition::note_memory(const GraphNode& node) {
@@ -224,10 +229,20 @@ Status GraphDefinition::update(GraphNode& node, NodeChange& change) {
         std::swap(node.kept_, kept);
         gift.exchange(node.given_);
         if (within.empty()) return {};
+        forget_within(node);
         for (const Ref<GraphDefinition>& each : node.within_) each->leave(gone);
         std::swap(node.within_, within);
-        return show_within(node, told);
+        deferred_errors::add(show_within(node, told), "find", "the graph within a node");  // which is updated
+        return {};
     });
+}
+
+// All of them before anything is taken back from any: the driver has destroyed them.
+void GraphDefinition::forget_within(const GraphNode& node) {
+    for (const Ref<GraphDefinition>& each : node.within_) {
+        root_.shared_.remove(each->graph_);
+        for (const auto& [cu_node, inner] : each->nodes_) each->forget_within(*inner);
+    }
 }
 
 void GraphDefinition::leave(GraphNode& node, Gone& gone) {
@@ -241,7 +256,6 @@ void GraphDefinition::leave(GraphNode& node, Gone& gone) {
 
 void GraphDefinition::leave(Gone& gone) {
     is_there_ = false;
-    root_.shared_.remove(graph_);
     for (const auto& [cu_node, node] : nodes_) leave(*node, gone);
     nodes_.clear();
 }
@@ -251,6 +265,7 @@ Status GraphDefinition::destroy(GraphNode& node) {
     const Status status = change([&]() -> Status {
         if (!node.is_there_) return Reason::gone;
         if (const Status status = cu.cuGraphDestroyNode(node.node_); !status.ok()) return status;
+        forget_within(node);
         leave(node, gone);
         nodes_.erase(node.node_);
         return {};

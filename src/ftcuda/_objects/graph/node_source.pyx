@@ -66,8 +66,8 @@ cdef class NodeSource:
             Without a cluster, and not cooperative.
         kernel : Kernel
         *args
-            As for :func:`ftcuda.launch`. What is given is kept as long as the node, what is instantiated with it, and
-            the launches of that.
+            As for :meth:`Kernel.bind`: arrays of the host's go by a `Buffer` or a `StridedMemoryView`. What is given is
+            kept as long as the node, what is instantiated with it, and the launches of that.
 
         Returns
         -------

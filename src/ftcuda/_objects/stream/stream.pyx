@@ -79,7 +79,7 @@ cdef class Stream:
 
     @staticmethod
     def from_handle(handle):
-        """Wraps a stream that other code owns and keeps alive.
+        """Wraps a stream that other code owns, and keeps until the last buffer or graph that was used there is gone.
 
         Parameters
         ----------
